@@ -17,10 +17,10 @@ def front(figures: np.ndarray) -> np.ndarray:
     """
     mask = np.isfinite(figures).all(axis=1)
     rows = np.flatnonzero(mask)
-    kept, position = np.unique(
+    distinct, position = np.unique(
         figures[rows], axis=0, return_inverse=True
     )  # sorted by the first figure, then the second
-    best = _of_two(kept) if kept.shape[1] == 2 else _of_many(kept)
+    best = _of_two(distinct) if distinct.shape[1] == 2 else _of_many(distinct)
     mask[rows] = best[position.reshape(-1)]
     return mask
 
@@ -32,7 +32,9 @@ def _of_two(rows: np.ndarray) -> np.ndarray:
 
 
 def _of_many(rows: np.ndarray) -> np.ndarray:
-    """What dominates a row comes before it in the order of the sum of ranks, so a front only grows."""
+    """Which rows no other dominates. A dominating row comes earlier in the order of the sum of ranks, so a front only
+    grows.
+    """
     ranks = np.stack([np.unique(column, return_inverse=True)[1].reshape(-1) for column in rows.T], axis=1)
     order = np.argsort(ranks.sum(axis=1), kind="stable")
     mask = np.zeros(len(rows), dtype=bool)
@@ -47,10 +49,10 @@ def _of_many(rows: np.ndarray) -> np.ndarray:
 
 
 def _dominated(rows: np.ndarray, by: np.ndarray) -> np.ndarray:
-    found = np.zeros(len(rows), dtype=bool)
+    dominated = np.zeros(len(rows), dtype=bool)
     for start in range(0, len(by), 256):  # the comparison has rows x others x figures entries: memory stays small
         others = by[start : start + 256]
         no_worse = (others[None] <= rows[:, None]).all(axis=2)
         better = (others[None] < rows[:, None]).any(axis=2)
-        found |= np.any(no_worse & better, axis=1)
-    return found
+        dominated |= np.any(no_worse & better, axis=1)
+    return dominated

@@ -46,7 +46,7 @@ class Outcome(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def verdict(self) -> str:
-        """One of comparison.VERDICTS."""
+        """The verdict of this answer: one of comparison.VERDICTS."""
         if self.answer is None:
             return "not known" if isinstance(self.refusal, MissingDatum) else "cannot be"
         if self.answer.tight:
@@ -65,30 +65,37 @@ class Outcome(Struct, frozen=True, kw_only=True, eq=False):
         return (self.answer.unserved if self.answer.fits else self.answer.unknown) or self.unpriced
 
 
-def ask(verb: str, model: Model, cluster: Cluster, said: Mapping[str, Any], compared: Collection[str] = ()) -> Outcome:
+def ask(
+    verb: str, model: Model, cluster: Cluster, options: Mapping[str, Any], compared: Collection[str] = ()
+) -> Outcome:
     """The estimate's answer. `compared`: names of the axes with several values: an option that does not apply beside
     one of these is left out. Where only the price that was asked for is not known, everything else still is.
     """
     try:
-        return _answered(verb, model, cluster, said, compared)
+        return _answered(verb, model, cluster, options, compared)
     except MissingDatum as error:
-        anywhere = {name: value for name, value in said.items() if name not in OF_PRICE}
-        if len(anywhere) < len(said):
+        anywhere = {name: value for name, value in options.items() if name not in OF_PRICE}
+        if len(anywhere) < len(options):
             try:
                 return _answered(verb, model, cluster, anywhere, compared, unpriced=str(error))
             except TonnageError:
                 pass
-        return Outcome(cluster=cluster, said=said, refusal=error)
+        return Outcome(cluster=cluster, said=options, refusal=error)
     except TonnageError as error:
-        return Outcome(cluster=cluster, said=said, refusal=error)
+        return Outcome(cluster=cluster, said=options, refusal=error)
 
 
 def _answered(
-    verb: str, model: Model, cluster: Cluster, said: Mapping[str, Any], compared: Collection[str], unpriced: str = ""
+    verb: str,
+    model: Model,
+    cluster: Cluster,
+    asked_options: Mapping[str, Any],
+    compared: Collection[str],
+    unpriced: str = "",
 ) -> Outcome:
-    answer, left_out = ask_applicable(lambda options: _answer(verb, model, cluster, options), said, compared)
-    asked = {name: value for name, value in said.items() if name not in left_out}
-    return Outcome(cluster=cluster, said=asked, answer=answer, unpriced=unpriced, left_out=left_out)
+    answer, left_out = ask_applicable(lambda options: _answer(verb, model, cluster, options), asked_options, compared)
+    applied = {name: value for name, value in asked_options.items() if name not in left_out}
+    return Outcome(cluster=cluster, said=applied, answer=answer, unpriced=unpriced, left_out=left_out)
 
 
 def options_of(verb: str) -> tuple[str, ...]:
@@ -100,6 +107,6 @@ def _own_fields(form: type[Struct]) -> tuple[str, ...]:
     return tuple(name for name in form.__struct_fields__ if name != RESERVE)
 
 
-def _answer(verb: str, model: Model, cluster: Cluster, said: Mapping[str, Any]) -> Answer:
-    parts = [form(**{name: said[name] for name in _own_fields(form) if name in said}) for form in FORMS[verb]]
-    return ESTIMATES[verb](model, cluster, *parts, reserve_bytes=said.get(RESERVE, 0), advise=False)
+def _answer(verb: str, model: Model, cluster: Cluster, options: Mapping[str, Any]) -> Answer:
+    parts = [form(**{name: options[name] for name in _own_fields(form) if name in options}) for form in FORMS[verb]]
+    return ESTIMATES[verb](model, cluster, *parts, reserve_bytes=options.get(RESERVE, 0), advise=False)

@@ -53,11 +53,11 @@ class Axis(Struct, frozen=True, kw_only=True):
 
 
 def axis(name: str, values: Sequence[Any], labels: Sequence[str] = ()) -> Axis:
-    """An axis without what was said twice."""
+    """An axis with each value once."""
     if not values:
         raise InvalidInput("{name} has no value: give one or several.", name=option_name(name))
     once: dict[Any, tuple[Any, str]] = {}
-    for value, label in zip(values, labels or [_label(each) for each in values], strict=True):
+    for value, label in zip(values, labels or [_label(entry) for entry in values], strict=True):
         key = (type(value), value) if isinstance(value, str | int | float) else id(value)
         once.setdefault(key, (value, label))
     return Axis(name=name, values=tuple(v for v, _ in once.values()), labels=tuple(t for _, t in once.values()))
@@ -65,14 +65,14 @@ def axis(name: str, values: Sequence[Any], labels: Sequence[str] = ()) -> Axis:
 
 def ordered(axes: Sequence[Axis]) -> tuple[Axis, ...]:
     """The axes as rows go through them: what stands across a table changes fastest."""
-    return tuple(sorted(axes, key=lambda each: each.name in COLUMNS))
+    return tuple(sorted(axes, key=lambda axis: axis.name in COLUMNS))
 
 
 def check_size(axes: Sequence[Axis]) -> None:
-    """InvalidInput for more cells than one comparison has."""
-    cells = prod(len(each.values) for each in axes)
+    """Raise InvalidInput where the axes give more than MAX_CELLS cells."""
+    cells = prod(len(axis.values) for axis in axes)
     if cells > MAX_CELLS:
-        sizes = " x ".join(f"{len(each.values):,} {each.name}" for each in axes if each.varies)
+        sizes = " x ".join(f"{len(axis.values):,} {axis.name}" for axis in axes if axis.varies)
         raise InvalidInput(
             "a comparison has at most {most_cells:,} cells. Got {sizes} = {cells:,}: leave some values out.",
             most_cells=MAX_CELLS,
@@ -82,8 +82,8 @@ def check_size(axes: Sequence[Axis]) -> None:
 
 
 def points(axes: Sequence[Axis]) -> Iterator[tuple[int, ...]]:
-    """Positions on each axis, of every cell."""
-    return product(*(range(len(each.values)) for each in axes))
+    """The position of every cell on each axis, in the order of the rows."""
+    return product(*(range(len(axis.values)) for axis in axes))
 
 
 def _label(value: Any) -> str:

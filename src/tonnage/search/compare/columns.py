@@ -129,24 +129,26 @@ ALIASES = {
 def columns(verb: str, axes: Sequence[Axis]) -> tuple[Column, ...]:
     """Every column of a comparison, from the question to the figures."""
     known = (*WHERE, *PLANS[verb])
-    names = {each.name for each in known}
-    given = {each.name for each in axes}
-    asked = tuple(
-        Column(name=each.name, kind=_kind(each.values)) for each in axes if each.name not in {*names, "count"}
+    names = {column.name for column in known}
+    names_of_axes = {axis.name for axis in axes}
+    varied = tuple(
+        Column(name=axis.name, kind=_kind(axis.values)) for axis in axes if axis.name not in {*names, "count"}
     )
-    run = RUN_FIGURES if given & OF_RUN else ()
+    run = RUN_FIGURES if names_of_axes & OF_RUN else ()
     figures = SERVING_FIGURES if verb == "serve" else (*TRAINING_FIGURES, *run)
-    return (*WHERE, *asked, *PLANS[verb], *VERDICT, *figures)
+    return (*WHERE, *varied, *PLANS[verb], *VERDICT, *figures)
 
 
-def named(verb: str, said: str, known: Sequence[Column]) -> Column:
+def named(verb: str, asked_figure: str, known: Sequence[Column]) -> Column:
     """The figure that a word names: its own name, its heading, or the word that people use."""
-    figures = {each.name: each for each in known if each.better}
-    headings = {each.short.lower(): each.name for each in figures.values()}
-    name = {**headings, **ALIASES[verb]}.get(said.lower(), said)
+    figures = {figure.name: figure for figure in known if figure.better}
+    headings = {figure.short.lower(): figure.name for figure in figures.values()}
+    name = {**headings, **ALIASES[verb]}.get(asked_figure.lower(), asked_figure)
     if name not in figures:
         raise unknown(
-            "figure to compare", said, [*(word for word, of in ALIASES[verb].items() if of in figures), *figures]
+            "figure to compare",
+            asked_figure,
+            [*(word for word, of in ALIASES[verb].items() if of in figures), *figures],
         )
     return figures[name]
 
@@ -159,7 +161,7 @@ def ran(column: Column, row: Mapping[str, Any]) -> bool:
 
 
 def better(column: Column, row: Mapping[str, Any]) -> float:
-    """What is smaller the better a row is; endless where it has no value."""
+    """The sort key of a row, smaller for a better value; infinite where it has none."""
     value = row.get(column.name)
     if value is None:
         return float("inf")

@@ -66,9 +66,9 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def counts(self) -> dict[ComparedVerdict, int]:
-        """How many cells have each verdict."""
-        found = [cell.row["verdict"] for cell in self.cells]
-        return {verdict: found.count(verdict) for verdict in VERDICTS if verdict in found}
+        """The number of cells with each verdict."""
+        verdicts = [cell.row["verdict"] for cell in self.cells]
+        return {verdict: verdicts.count(verdict) for verdict in VERDICTS if verdict in verdicts}
 
     @property
     def status(self) -> int:
@@ -85,7 +85,7 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
         return self.best_among(range(len(self.cells)))
 
     def best_among(self, numbers: Sequence[int]) -> dict[str, list[int]]:
-        """The same among these rows."""
+        """The best rows of each column, as `best`, among these rows only."""
         for verdict in VERDICTS[:2]:
             among = [number for number in numbers if self.cells[number].row["verdict"] == verdict]
             if among:
@@ -100,10 +100,10 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def workloads(self) -> dict[tuple[int, ...], list[int]]:
         """The rows of each workload, by its place on `loads`; nothing where there is but one workload."""
-        found: dict[tuple[int, ...], list[int]] = {}
+        workloads: dict[tuple[int, ...], list[int]] = {}
         for number, cell in enumerate(self.cells if self.loads else ()):
-            found.setdefault(tuple(cell.at[axis] for axis in self.loads), []).append(number)
-        return dict(sorted(found.items()))
+            workloads.setdefault(tuple(cell.at[axis] for axis in self.loads), []).append(number)
+        return dict(sorted(workloads.items()))
 
     def best_of(self, among: Sequence[int], column: Column) -> list[int]:
         """Those of these rows that are best in a column; none where none has a value."""
@@ -112,18 +112,18 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
         return [number for number, value in worth.items() if value == lowest < float("inf")]
 
     def _load(self, at: Sequence[int]) -> dict[str, str]:
-        """A workload, each value as text."""
+        """The values of one workload as text."""
         axes = [self.axes[number] for number in self.loads]
         return {axis.name: axis.labels[place] for axis, place in zip(axes, at, strict=True)}
 
     @property
     def notes(self) -> dict[str, int]:
-        """What some answers noted and not all, and how many of them; what most noted comes first."""
-        found: dict[str, int] = {}
+        """The notes that only some answers have, with the number of answers; the most frequent first."""
+        counts: dict[str, int] = {}
         for cell in self.cells:
             for warning in cell.warnings:
-                found[warning] = found.get(warning, 0) + 1
-        return dict(sorted(found.items(), key=lambda each: -each[1]))
+                counts[warning] = counts.get(warning, 0) + 1
+        return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
 
     @property
     def across(self) -> int | None:
@@ -135,13 +135,14 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def document(self) -> CompareDocument:
-        """What every face shows."""
+        """The document that the command line, the page and the API show."""
         return CompareDocument(
             verb=cast("ComparedVerb", self.verb),
             question=dict(self.question),
             axes=[ComparedAxis(name=axis.name, values=list(axis.labels)) for axis in self.axes],
             columns=[
-                ComparedColumn(name=each.name, unit=each.unit, better=each.better or None) for each in self.columns
+                ComparedColumn(name=column.name, unit=column.unit, better=column.better or None)
+                for column in self.columns
             ],
             counts=self.counts,
             cells=[cast("ComparedCell", {**cell.row, "warnings": list(cell.warnings)}) for cell in self.cells],

@@ -11,7 +11,7 @@ MOST_SERVING, MOST_TRAINING = 16, 64  # machines that are tried: who needs more 
 Ask = Callable[[Cluster, Mapping[str, Any]], Outcome]
 
 
-def fewest(place: MachineOption, said: Mapping[str, Any], ask: Ask, *, serving: bool) -> Outcome:
+def fewest(place: MachineOption, options: Mapping[str, Any], ask: Ask, *, serving: bool) -> Outcome:
     """The answer for the fewest that hold it; where none do, the nearest to it. Training takes what more machines
     are given; of a served model that none holds alone, each machine takes a part of the layers.
     """
@@ -20,45 +20,47 @@ def fewest(place: MachineOption, said: Mapping[str, Any], ask: Ask, *, serving: 
     for size in place.counts():
         if size < least and size < place.node_size:
             continue
-        tried.append(ask(place.of(size), said))
+        tried.append(ask(place.of(size), options))
         if tried[-1].holds:
             return tried[-1]
         least = least or (_least(tried[-1]) if serving else 0)
     if place.joins and any(outcome.answer for outcome in tried):
-        tried += _serving_on_more(place, said, ask, tried, least) if serving else _training_on_more(place, said, ask)
+        tried += (
+            _serving_on_more(place, options, ask, tried, least) if serving else _training_on_more(place, options, ask)
+        )
     return min(tried, key=_distance)
 
 
 def _serving_on_more(
-    place: MachineOption, said: Mapping[str, Any], ask: Ask, tried: list[Outcome], least: float
+    place: MachineOption, options: Mapping[str, Any], ask: Ask, tried: list[Outcome], least: float
 ) -> Iterator[Outcome]:
     """Replicas on more machines; where that does not hold the model, the stages of a pipeline on each, unless the
     user has said how it is cut.
     """
     stages = tried[-1].answer.question["pipeline_parallel_size"].value if tried[-1].answer else 0
-    if {"tensor_parallel_size", "pipeline_parallel_size"} & set(said) or any(map(_in_memory, tried)):
+    if {"tensor_parallel_size", "pipeline_parallel_size"} & set(options) or any(map(_in_memory, tried)):
         stages = 0
 
     def at(nodes: int) -> Outcome | None:
-        cluster, found = place.of(nodes * place.node_size), []
+        cluster, outcomes = place.of(nodes * place.node_size), []
         if cluster.size < least:
             return None
         if not stages or least <= place.node_size:
-            found = [ask(cluster, said)]
-        if stages and not any(each.holds for each in found):
-            found.append(ask(cluster, {**said, "pipeline_parallel_size": nodes * stages}))
-        return min(found, key=_distance)
+            outcomes = [ask(cluster, options)]
+        if stages and not any(outcome.holds for outcome in outcomes):
+            outcomes.append(ask(cluster, {**options, "pipeline_parallel_size": nodes * stages}))
+        return min(outcomes, key=_distance)
 
     yield from _doubled(at, MOST_SERVING)
 
 
-def _training_on_more(place: MachineOption, said: Mapping[str, Any], ask: Ask) -> Iterator[Outcome]:
+def _training_on_more(place: MachineOption, options: Mapping[str, Any], ask: Ask) -> Iterator[Outcome]:
     """Training on more machines. The most that are tried come first: most often that is enough to know that none
     hold it.
     """
 
     def at(nodes: int) -> Outcome:
-        return ask(place.of(nodes * place.node_size), said)
+        return ask(place.of(nodes * place.node_size), options)
 
     most = at(MOST_TRAINING)
     yield most
@@ -72,16 +74,16 @@ def _doubled(at: Callable[[int], Outcome | None], most: int) -> Iterator[Outcome
     """
     low, high = 1, 2
     while high <= most:
-        if (found := at(high)) is not None:
-            yield found
-            if found.holds:
+        if (outcome := at(high)) is not None:
+            yield outcome
+            if outcome.holds:
                 break
         low, high = high, high * 2
     while high <= most and high - low > 1:
         middle = (low + high) // 2
-        if (found := at(middle)) is not None:
-            yield found
-        low, high = (low, middle) if found is not None and found.holds else (middle, high)
+        if (outcome := at(middle)) is not None:
+            yield outcome
+        low, high = (low, middle) if outcome is not None and outcome.holds else (middle, high)
 
 
 def _least(outcome: Outcome) -> float:
@@ -90,8 +92,8 @@ def _least(outcome: Outcome) -> float:
     if answer is None:
         return 0
     weights = sum(child.value for child in answer.memory.children if child.name == "weights")
-    given = answer.question.get("replicas")
-    replicas = given.value if given else 1
+    entry = answer.question.get("replicas")
+    replicas = entry.value if entry else 1
     return float(weights / answer.usable_bytes * outcome.cluster.size / replicas)
 
 

@@ -25,7 +25,7 @@ GIVEN = "given"
 def figures(verb: str, outcome: Outcome) -> dict[str, Any]:
     """The columns that an outcome fills, by their names; None for what nobody knows."""
     cluster, answer = outcome.cluster, outcome.answer
-    found: dict[str, Any] = {
+    row: dict[str, Any] = {
         "on": cluster.name,
         "accelerator": cluster.accelerator.name,
         "accelerators": cluster.size,
@@ -34,19 +34,19 @@ def figures(verb: str, outcome: Outcome) -> dict[str, Any]:
         "reason": outcome.reason,
     }
     if answer is None:
-        return found
-    said = {name: entry.value for name, entry in answer.question.items()}
-    found |= {column.name: said[column.name] for column in PLANS[verb] if column.name in said}
-    found |= _offer(outcome, said.get("price"))
-    found |= {"needed_bytes": answer.needed_bytes, "usable_bytes": answer.usable_bytes}
-    found |= _served(answer) if verb == "serve" else _trained(outcome, answer)
+        return row
+    settings = {name: entry.value for name, entry in answer.question.items()}
+    row |= {column.name: settings[column.name] for column in PLANS[verb] if column.name in settings}
+    row |= _offer(outcome, settings.get("price"))
+    row |= {"needed_bytes": answer.needed_bytes, "usable_bytes": answer.usable_bytes}
+    row |= _served(answer) if verb == "serve" else _trained(outcome, answer)
     if outcome.unpriced:
-        found |= {name: None for name in found if MONEY in name}
-    return found
+        row |= {name: None for name in row if MONEY in name}
+    return row
 
 
 def _offer(outcome: Outcome, offer: str | None) -> dict[str, Any]:
-    """Whose machines are paid for, and how many accelerators of them."""
+    """The columns on the offer: the provider, and the number of accelerators that are paid for."""
     if outcome.said.get("price_per_accelerator_hour") is not None:
         return {"price": GIVEN, "accelerators_paid": outcome.cluster.size}
     known = offer is not None and not outcome.unpriced
@@ -82,21 +82,21 @@ def _served(answer: Answer) -> dict[str, Any]:
 def _trained(outcome: Outcome, answer: Answer) -> dict[str, Any]:
     run = answer.run
     step, rate = _value(answer.step_time), _value(run.tokens_per_second if run else None)
-    found: dict[str, Any] = {"step_seconds": step, "tokens_per_second": rate, "mfu": _value(run.mfu if run else None)}
+    row: dict[str, Any] = {"step_seconds": step, "tokens_per_second": rate, "mfu": _value(run.mfu if run else None)}
     if run and run.seconds:
-        found |= {
+        row |= {
             "run_seconds": _value(run.seconds),
             "run_accelerator_hours": _value(run.accelerator_hours),
             "run_usd": _value(answer.bill.cost if answer.bill else None),
         }
     an_hour = _hour(outcome) if step and rate and not outcome.unpriced else None
     if an_hour is not None:
-        found |= {
+        row |= {
             "usd_per_hour": an_hour,
             "usd_per_step": rent_usd.evaluate(nodes=1, tau=step, USD_hour=an_hour),
             "usd_per_billion_tokens": usd_per_million_tokens.evaluate(USD_all=an_hour, tps=rate) * THOUSAND,
         }
-    return found
+    return row
 
 
 def _hour(outcome: Outcome) -> float | None:

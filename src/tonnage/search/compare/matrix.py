@@ -44,36 +44,36 @@ def compare(
     `of_model`: those that change the model; `show`: figures that will be asked for. What is wrong with all cells is
     raised; what is wrong with one is its verdict.
     """
-    given = a.ordered(tuple(axes))
-    a.check_size(given)
-    known = columns(verb, given)
-    key, *_ = (named(verb, each, known) for each in (sort or KEY, *show))
-    asker = _Asker(verb, given, read, of_model)
-    points = list(a.points(given))
+    ordered_axes = a.ordered(tuple(axes))
+    a.check_size(ordered_axes)
+    known = columns(verb, ordered_axes)
+    key, *_ = (named(verb, name, known) for name in (sort or KEY, *show))
+    asker = _Asker(verb, ordered_axes, read, of_model)
+    points = list(a.points(ordered_axes))
     expect("cells", len(points))
     questions = [asker.question(at) for at in points]
-    asker.providers.choose((each.cluster, each.said) for each in _priced(questions))
+    asker.providers.choose((priced.cluster, priced.said) for priced in _priced(questions))
     outcomes = []
     for at, cell in zip(points, questions, strict=True):
         outcomes.append(asker.outcome(at, cell))
         advance("cells")
-    _raise_what_is_wrong(given, points, outcomes)
-    common = _common([_noted(each) for each in outcomes])
+    _raise_what_is_wrong(ordered_axes, points, outcomes)
+    common = _common([_notes_of(outcome) for outcome in outcomes])
     cells = [_cell(asker, at, outcome, known, common) for at, outcome in zip(points, outcomes, strict=True)]
     if sort:
         cells.sort(key=lambda cell: (VERDICTS.index(cell.row["verdict"]), better(key, cell.row)))
     if note := asker.providers.note:
         common = (*common, note)
-    if verb == "serve" and not LOADS & {each.name for each in given}:
+    if verb == "serve" and not LOADS & {axis.name for axis in ordered_axes}:
         common = (*common, ALONE)
     return Comparison(
         verb=verb,
-        question=_question(given, asker),
-        axes=given,
+        question=_question(ordered_axes, asker),
+        axes=ordered_axes,
         columns=known,
         cells=tuple(cells),
         key=key,
-        settings=_settings(given, outcomes),
+        settings=_settings(ordered_axes, outcomes),
         warnings=common,
         providers=asker.providers.names,
     )
@@ -91,7 +91,7 @@ class _Question(Struct, frozen=True, eq=False):
 
 def _priced(cells: Sequence[_Question]) -> list[_Question]:
     """The cells whose machines decide whose prices are taken: of those that do not hold the model no price is shown."""
-    return [each for each in cells if each.found is None or each.found.holds] or list(cells)
+    return [question for question in cells if question.found is None or question.found.holds] or list(cells)
 
 
 class _Asker:
@@ -101,28 +101,28 @@ class _Asker:
         self.verb, self.axes, self.read, self.of_model = verb, axes, read, of_model
         self.places: list[MachineOption] = []
         self.models: dict[tuple[Any, ...], Model] = {}
-        self.compared = frozenset(each.name for each in axes if each.varies)
-        self.fields = [number for number, each in enumerate(axes) if each.name == "model" or each.name in of_model]
-        for number, each in enumerate(axes):
-            if each.name == "on":
+        self.compared = frozenset(axis.name for axis in axes if axis.varies)
+        self.fields = [number for number, axis in enumerate(axes) if axis.name == "model" or axis.name in of_model]
+        for number, axis in enumerate(axes):
+            if axis.name == "on":
                 self.on = number
-                self.places = [place(on) for on in each.values]
+                self.places = [place(on) for on in axis.values]
         self.providers = Providers(axes)
         self.options = [
-            number for number, each in enumerate(axes) if number not in self.fields and each.name not in ("on", "count")
+            number for number, axis in enumerate(axes) if number not in self.fields and axis.name not in ("on", "count")
         ]
 
     def question(self, at: tuple[int, ...]) -> "_Question":
         """The machine and the options of a cell, before it is known whose prices it has."""
         where = self.places[at[self.on]]
-        said = {self.axes[n].name: value for n in self.options if (value := self.axes[n].values[at[n]]) is not None}
+        options = {self.axes[n].name: value for n in self.options if (value := self.axes[n].values[at[n]]) is not None}
         count = self.value(at, "count")
         if not where.open:
-            return _Question(where.one, said)
+            return _Question(where.one, options)
         if count not in (None, FEWEST):
-            return _Question(where.of(count), said)
-        found = fewest(where, said, lambda on, more: self._ask(at, on, more), serving=self.verb == "serve")
-        return _Question(found.cluster, {**said, **found.said}, found)
+            return _Question(where.of(count), options)
+        outcome = fewest(where, options, lambda on, more: self._ask(at, on, more), serving=self.verb == "serve")
+        return _Question(outcome.cluster, {**options, **outcome.said}, outcome)
 
     def outcome(self, at: tuple[int, ...], cell: "_Question") -> Outcome:
         """The answer of a cell, with the prices of its provider."""
@@ -131,8 +131,8 @@ class _Asker:
             return cell.found
         return self._ask(at, cell.cluster, {**cell.said, **provider})
 
-    def _ask(self, at: tuple[int, ...], cluster: Cluster, said: Mapping[str, Any]) -> Outcome:
-        return ask(self.verb, self.model(at), cluster, said, self.compared)
+    def _ask(self, at: tuple[int, ...], cluster: Cluster, options: Mapping[str, Any]) -> Outcome:
+        return ask(self.verb, self.model(at), cluster, options, self.compared)
 
     def model(self, at: tuple[int, ...]) -> Model:
         key = tuple(at[number] for number in self.fields)
@@ -146,7 +146,7 @@ class _Asker:
         return self.models[key]
 
     def value(self, at: tuple[int, ...], name: str) -> Any:
-        return next((each.values[i] for each, i in zip(self.axes, at, strict=True) if each.name == name), None)
+        return next((axis.values[i] for axis, i in zip(self.axes, at, strict=True) if axis.name == name), None)
 
 
 def _cell(
@@ -154,25 +154,25 @@ def _cell(
 ) -> Cell:
     row: dict[str, Any] = dict.fromkeys(column.name for column in known)
     row["model"] = asker.model(at).name
-    found = {name: value for name, value in figures(asker.verb, outcome).items() if name in row}
+    computed = {name: value for name, value in figures(asker.verb, outcome).items() if name in row}
     kinds = {column.name: column.kind for column in known}
-    for each, position in zip(asker.axes, at, strict=True):
-        if each.name not in row or each.name in ("model", "on") or each.name in outcome.left_out:
+    for axis, position in zip(asker.axes, at, strict=True):
+        if axis.name not in row or axis.name in ("model", "on") or axis.name in outcome.left_out:
             continue
-        value, name = each.values[position], each.name
+        value, name = axis.values[position], axis.name
         if kinds[name] == "text":
             row[name] = (
-                each.labels[position]
-                if value is None and found.get(name) is None
-                else found.get(name)
+                axis.labels[position]
+                if value is None and computed.get(name) is None
+                else computed.get(name)
                 if value is None
                 else str(value)
             )
-            found.pop(name, None)
-        elif found.get(name) is None:
+            computed.pop(name, None)
+        elif computed.get(name) is None:
             row[name] = value
-    own = tuple(warning for warning in _noted(outcome) if warning not in common)
-    return Cell(at=at, row=row | {name: value for name, value in found.items() if value is not None}, warnings=own)
+    own = tuple(warning for warning in _notes_of(outcome) if warning not in common)
+    return Cell(at=at, row=row | {name: value for name, value in computed.items() if value is not None}, warnings=own)
 
 
 def _settings(axes: tuple[Axis, ...], outcomes: Sequence[Outcome]) -> dict[str, Entry]:
@@ -182,27 +182,29 @@ def _settings(axes: tuple[Axis, ...], outcomes: Sequence[Outcome]) -> dict[str, 
     answered = [outcome.answer.question for outcome in outcomes if outcome.answer is not None]
     if not answered:
         return {}
-    found = {}
+    settings = {}
     for name, first in answered[0].items():
-        same = all(name in each and _taken(each[name]) == _taken(first) for each in answered)
+        same = all(
+            name in answer and _value_and_origin(answer[name]) == _value_and_origin(first) for answer in answered
+        )
         if same and name not in OF_CELLS and name not in {axis.name for axis in axes}:
-            why = all(each[name].why == first.why for each in answered)
-            found[name] = first if why else Entry(first.value, first.origin)
-    return found
+            why = all(answer[name].why == first.why for answer in answered)
+            settings[name] = first if why else Entry(first.value, first.origin)
+    return settings
 
 
-def _taken(entry: Entry) -> tuple[Any, Any]:
+def _value_and_origin(entry: Entry) -> tuple[Any, Any]:
     return entry.value, entry.origin
 
 
-def _noted(outcome: Outcome) -> tuple[str, ...]:
+def _notes_of(outcome: Outcome) -> tuple[str, ...]:
     return outcome.answer.warnings if outcome.answer is not None else ()
 
 
 def _common(noted: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """What every answer noted; cells without an answer note nothing."""
-    answered = [each for each in noted if each]
-    return tuple(warning for warning in answered[0] if all(warning in each for each in answered)) if answered else ()
+    """The notes that every answer has; cells without an answer have none."""
+    answered = [notes for notes in noted if notes]
+    return tuple(warning for warning in answered[0] if all(warning in notes for notes in answered)) if answered else ()
 
 
 def _raise_what_is_wrong(
@@ -216,8 +218,8 @@ def _raise_what_is_wrong(
     for name, error in answered[0].left_out.items() if answered else ():
         if all(name in outcome.left_out for outcome in answered):
             raise error
-    for number, each in enumerate(axes):
-        for position in range(len(each.values) if each.varies else 0):
+    for number, axis in enumerate(axes):
+        for position in range(len(axis.values) if axis.varies else 0):
             _raise_if_alike(
                 [outcome for at, outcome in zip(points, outcomes, strict=True) if at[number] == position], UnknownName
             )
@@ -225,18 +227,22 @@ def _raise_what_is_wrong(
 
 def _raise_if_alike(outcomes: Sequence[Outcome], kind: type[Exception]) -> None:
     first = outcomes[0].refusal
-    if first is not None and isinstance(first, kind) and all(str(each.refusal) == str(first) for each in outcomes):
+    if (
+        first is not None
+        and isinstance(first, kind)
+        and all(str(outcome.refusal) == str(first) for outcome in outcomes)
+    ):
         raise first
 
 
 def _question(axes: tuple[Axis, ...], asker: _Asker) -> dict[str, Entry]:
-    """Every axis with its values, as they were given."""
-    found: dict[str, Entry] = {}
-    for each in axes:
-        values: list[Any] = [a.OWN if value is None else value for value in each.values]
-        if each.name in ("model", "on"):
-            values = list(each.labels)
-        found[each.name] = Entry(values, "given")
-    if "count" not in found and any(each.open for each in asker.places):
-        found["count"] = Entry([FEWEST], "default", "of names that do not say how many")
-    return found
+    """The question of the document: every axis with its values, as they were given."""
+    entries: dict[str, Entry] = {}
+    for axis in axes:
+        values: list[Any] = [a.OWN if value is None else value for value in axis.values]
+        if axis.name in ("model", "on"):
+            values = list(axis.labels)
+        entries[axis.name] = Entry(values, "given")
+    if "count" not in entries and any(place.open for place in asker.places):
+        entries["count"] = Entry([FEWEST], "default", "of names that do not say how many")
+    return entries

@@ -25,7 +25,7 @@ Machines = dict[str, dict[str, Cluster]]  # clusters by the name of their accele
 
 
 class Providers:
-    """Whose prices the cells of a comparison have."""
+    """The providers whose prices the cells of a comparison use."""
 
     def __init__(self, axes: Sequence[Axis]):
         self.is_said = any(axis.name in SAID for axis in axes)
@@ -36,31 +36,33 @@ class Providers:
         """Choose the providers of these machines, each with the options of its cell: one for all cells that ask for
         the same kind of offer.
         """
-        asked: dict[tuple[Any, ...], Machines] = {}
-        for cluster, said in cells:
-            machines = asked.setdefault(tuple(said.get(name) for name in OF_OFFERS), {})
+        machines_by_options: dict[tuple[Any, ...], Machines] = {}
+        for cluster, options in cells:
+            machines = machines_by_options.setdefault(tuple(options.get(name) for name in OF_OFFERS), {})
             machines.setdefault(cluster.accelerator.name, {})[cluster.name] = cluster
-        for key, machines in asked.items() if not self.is_said else ():
+        for key, machines in machines_by_options.items() if not self.is_said else ():
             known = [market for name in machines if (market := _market(name, list(machines[name].values()), *key))]
             one = _provider_of_all(known)
             for market in known:
                 name = self.chosen[market.accelerator, *key] = one or _provider(market)
                 self.is_dearer |= any(own.usd > best.usd for own, best in market.pairs(name) if own)
 
-    def of(self, accelerator: str, said: Mapping[str, Any]) -> dict[str, str]:
+    def of(self, accelerator: str, options: Mapping[str, Any]) -> dict[str, str]:
         """The option that says whose price a cell has; nothing where the user said it, or where no price is known."""
-        name = self.chosen.get((accelerator, *(said.get(name) for name in OF_OFFERS)))
+        name = self.chosen.get((accelerator, *(options.get(name) for name in OF_OFFERS)))
         return {"provider": name} if name else {}
 
     @property
     def names(self) -> tuple[str, ...]:
         """The providers, each once; none where every machine has its cheapest offer, as a single answer has it."""
-        found = tuple(dict.fromkeys(self.chosen.values()))
-        return found if len(found) > 1 or self.is_dearer else ()
+        providers = tuple(dict.fromkeys(self.chosen.values()))
+        return providers if len(providers) > 1 or self.is_dearer else ()
 
     @property
     def note(self) -> str:
-        """Whose prices they are, where they are not the cheapest of every machine or are several providers'."""
+        """The note on whose prices the cells have, where they are not each machine's cheapest or are of several
+        providers.
+        """
         if not self.names:
             return ""
         if len(self.names) == 1:
@@ -70,13 +72,13 @@ class Providers:
                 "says another.",
                 names=self.names[0],
             )
-        found: dict[str, dict[str, None]] = {}
+        accelerators_of: dict[str, dict[str, None]] = {}
         for (accelerator, *_), provider in self.chosen.items():
-            found.setdefault(provider, {})[accelerator] = None
-        each = "; ".join(f"{provider} ({', '.join(names)})" for provider, names in found.items())
+            accelerators_of.setdefault(provider, {})[accelerator] = None
+        listing = "; ".join(f"{provider} ({', '.join(names)})" for provider, names in accelerators_of.items())
         return Message(
             "prices are of several providers, of each accelerator one: {each}. {--provider} compares one alone.",
-            each=each,
+            each=listing,
         )
 
 
@@ -100,7 +102,7 @@ class _Market(Struct, frozen=True, eq=False):
     best: list[_Paid | None]
 
     def pairs(self, name: str) -> list[tuple[_Paid | None, _Paid]]:
-        """What this provider asks for each cluster that anybody offers, and the cheapest offer."""
+        """Pairs of this provider's cost and the cheapest cost, for each cluster that anybody offers."""
         return [
             (own, best)
             for own, best in zip(self.paid.get(name, [None] * len(self.best)), self.best, strict=True)
@@ -108,13 +110,13 @@ class _Market(Struct, frozen=True, eq=False):
         ]
 
     def held(self, name: str) -> list[tuple[_Paid, _Paid]]:
-        """The same of the clusters that this provider's machines hold, as those of the cheapest offer do."""
+        """The pairs of the clusters that this provider's machines hold as well as those of the cheapest offer."""
         return [(own, best) for own, best in self.pairs(name) if own and own.whole >= best.whole]
 
     def is_uneven(self, name: str) -> bool:
         """Whether an accelerator that is used costs more in one cluster than in another, by far."""
-        each = [own.usd for own, _ in self.held(name)]
-        return max(each, default=1) > ONE_PRICE * min(each, default=1)
+        prices = [own.usd for own, _ in self.held(name)]
+        return max(prices, default=1) > ONE_PRICE * min(prices, default=1)
 
     def has_all(self, name: str) -> bool:
         """Whether this provider has every cluster, with no more accelerators that are paid for than others rent it
@@ -133,7 +135,9 @@ class _Market(Struct, frozen=True, eq=False):
 def _market(
     accelerator: str, clusters: Sequence[Cluster], kind: str | None, region: str | None, exchange: str | None
 ) -> _Market | None:
-    """None where nobody sells it, or where the options say no offer: the cell says why."""
+    """What the clusters of one accelerator cost; None where nobody sells it, or where no offer fits the options: the
+    cell says why.
+    """
     try:
         rates = parse_rates(exchange, "exchange_rate") if exchange else None
         known = offers(accelerator, kind=kind or "on-demand", region=region or "")
@@ -143,7 +147,7 @@ def _market(
         name: [_paid(cluster, [offer for offer in known if offer.provider == name], rates) for cluster in clusters]
         for name in sorted({offer.provider for offer in known})
     }
-    able = {name: each for name, each in paid.items() if any(each)}
+    able = {name: prices for name, prices in paid.items() if any(prices)}
     return _Market(accelerator, able, [_paid(cluster, known, rates) for cluster in clusters]) if able else None
 
 
@@ -173,14 +177,14 @@ def _provider(market: _Market) -> str:
     return min(market.paid, key=score)
 
 
-def _paid(cluster: Cluster, found: Sequence[Price], rates: Rates | None) -> _Paid | None:
-    """By the best of these offers; None where nothing can be paid."""
-    if not found:
+def _paid(cluster: Cluster, offers_made: Sequence[Price], rates: Rates | None) -> _Paid | None:
+    """What a cluster costs at the best of these offers; None where none can be paid."""
+    if not offers_made:
         return None
     try:
-        best = best_of(cluster, found, rates)
+        best = best_of(cluster, offers_made, rates)
     except MissingDatum:
         return None
-    each = best.price.accelerators
-    rented = int(machines_billed.evaluate(n=cluster.size, n_node=each)) * each
+    rented_together = best.price.accelerators
+    rented = int(machines_billed.evaluate(n=cluster.size, n_node=rented_together)) * rented_together
     return _Paid(usd_per_accelerator(cluster, best.price, rates), best.whole, rented)

@@ -78,51 +78,56 @@ class Pivot(Struct, frozen=True, kw_only=True):
     best: frozenset[int]
 
 
-def pivot(made: Comparison) -> Pivot | None:
+def pivot(comparison: Comparison) -> Pivot | None:
     """The table across; None where less than two axes vary. Lines come in the order of their first cell."""
-    across = made.across
+    across = comparison.across
     if across is None:
         return None
-    down = [number for number, axis in enumerate(made.axes) if axis.varies and number != across]
-    found: dict[tuple[int, ...], dict[int, int]] = {}
-    for number, cell in enumerate(made.cells):
-        found.setdefault(tuple(cell.at[axis] for axis in down), {})[cell.at[across]] = number
-    columns = range(len(made.axes[across].values))
+    down = [number for number, axis in enumerate(comparison.axes) if axis.varies and number != across]
+    rows: dict[tuple[int, ...], dict[int, int]] = {}
+    for number, cell in enumerate(comparison.cells):
+        rows.setdefault(tuple(cell.at[axis] for axis in down), {})[cell.at[across]] = number
+    columns = range(len(comparison.axes[across].values))
     lines = [
         Line(
-            labels=tuple(label(made, axis, [made.cells[n] for n in row.values()]) for axis in down),
-            cells=tuple(row[each] for each in columns),
+            labels=tuple(label(comparison, axis, [comparison.cells[n] for n in row.values()]) for axis in down),
+            cells=tuple(row[position] for position in columns),
         )
-        for row in found.values()
+        for row in rows.values()
     ]
-    best = [number for each in columns for number in _best_each(made, [row[each] for row in found.values()])]
-    heads = [label(made, across, [cell for cell in made.cells if cell.at[across] == each]) for each in columns]
+    best = [
+        number for position in columns for number in _best_each(comparison, [row[position] for row in rows.values()])
+    ]
+    heads = [
+        label(comparison, across, [cell for cell in comparison.cells if cell.at[across] == position])
+        for position in columns
+    ]
     return Pivot(
-        down=tuple(made.axes[number].name for number in down),
-        across=made.axes[across].name,
+        down=tuple(comparison.axes[number].name for number in down),
+        across=comparison.axes[across].name,
         heads=tuple(heads),
         lines=tuple(lines),
         best=frozenset(best),
     )
 
 
-def label(made: Comparison, number: int, cells: Sequence[Cell]) -> str:
-    """What an axis says in these cells, which have it in common: its value, and what its default came to."""
-    axis = made.axes[number]
+def label(comparison: Comparison, number: int, cells: Sequence[Cell]) -> str:
+    """The label of an axis for cells that share its value: the value, and what its default became."""
+    axis = comparison.axes[number]
     at = cells[0].at[number]
     if axis.values[at] is not None:
         return axis.shown(at)
-    found = {str(cell.row[axis.name]) for cell in cells if cell.row.get(axis.name) not in (None, axis.labels[at])}
-    return f"{axis.labels[at]}: {found.pop()}" if len(found) == 1 else axis.labels[at]
+    values = {str(cell.row[axis.name]) for cell in cells if cell.row.get(axis.name) not in (None, axis.labels[at])}
+    return f"{axis.labels[at]}: {values.pop()}" if len(values) == 1 else axis.labels[at]
 
 
-def shown(made: Comparison, asked: Sequence[str], *, across: bool) -> tuple[Column, ...]:
+def shown(comparison: Comparison, names: Sequence[str], *, across: bool) -> tuple[Column, ...]:
     """The figures of a table: those that were asked for, else the usual ones that this comparison has."""
-    if asked:
-        return tuple(named(made.verb, each, made.columns) for each in asked)
-    usual = (SHOWN if across else IN_ROWS)[made.verb]
-    known = {column.name: column for column in made.columns}
-    counted = "count" in made.question or any(part_paid(cell.row) for cell in made.cells)
+    if names:
+        return tuple(named(comparison.verb, figure, comparison.columns) for figure in names)
+    usual = (SHOWN if across else IN_ROWS)[comparison.verb]
+    known = {column.name: column for column in comparison.columns}
+    counted = "count" in comparison.question or any(part_paid(cell.row) for cell in comparison.cells)
     return tuple(known[name] for name in usual if name in known and (name != "accelerators" or counted))
 
 
@@ -131,43 +136,46 @@ def part_paid(row: Mapping[str, Any]) -> bool:
     return bool(row["accelerators_paid"] and row["accelerators_paid"] > row["accelerators"])
 
 
-def settings(made: Comparison) -> dict[str, Any]:
+def settings(comparison: Comparison) -> dict[str, Any]:
     """What all cells that were answered have in common, beside figures; sizes of one, which split nothing, where
     they were asked for alone.
     """
-    answered = [cell.row for cell in made.cells if cell.row["needed_bytes"] is not None]
-    vary = {axis.name for axis in made.axes if axis.varies}
-    found = {}
-    for name in (column.name for column in made.columns if not column.better and column.name not in UNSHOWN):
+    answered = [cell.row for cell in comparison.cells if cell.row["needed_bytes"] is not None]
+    vary = {axis.name for axis in comparison.axes if axis.varies}
+    shared = {}
+    for name in (column.name for column in comparison.columns if not column.better and column.name not in UNSHOWN):
         values = {row[name] for row in answered}
         if len(values) != 1 or name in vary or values == {None}:
             continue
         (value,) = values
-        if name in made.question or not (value == 1 and name.endswith(("_size", "replicas"))):
-            found[name] = value
-    return found
+        if name in comparison.question or not (value == 1 and name.endswith(("_size", "replicas"))):
+            shared[name] = value
+    return shared
 
 
-def differing(made: Comparison) -> dict[str, list[tuple[Any, str]]]:
+def differing(comparison: Comparison) -> dict[str, list[tuple[Any, str]]]:
     """What answers took that is not the same in all, though nobody asked for several: each value with the axis that
     brings it, if one does. The usual value comes first, without.
     """
-    answered = [cell for cell in made.cells if cell.row["needed_bytes"] is not None]
-    vary = {axis.name for axis in made.axes if axis.varies}
-    found = {}
+    answered = [cell for cell in comparison.cells if cell.row["needed_bytes"] is not None]
+    vary = {axis.name for axis in comparison.axes if axis.varies}
+    varying = {}
     for name in TAKEN:
         values = Counter(cell.row[name] for cell in answered if cell.row.get(name) is not None)
         if len(values) > 1 and name not in vary:
             (first, _), *others = values.most_common()
-            found[name] = [(first, ""), *((value, _bringing(made, answered, name, value)) for value, _ in others)]
-    return found
+            varying[name] = [
+                (first, ""),
+                *((value, _bringing(comparison, answered, name, value)) for value, _ in others),
+            ]
+    return varying
 
 
-def _bringing(made: Comparison, answered: Sequence[Cell], name: str, value: Any) -> str:
+def _bringing(comparison: Comparison, answered: Sequence[Cell], name: str, value: Any) -> str:
     """The values of an axis with which this is taken and without which it is not; nothing where no axis says it
     alone.
     """
-    for number, axis in enumerate(made.axes):
+    for number, axis in enumerate(comparison.axes):
         with_it = {cell.at[number] for cell in answered if cell.row[name] == value}
         without = {cell.at[number] for cell in answered if cell.row[name] != value}
         if axis.varies and not with_it & without:
@@ -175,24 +183,24 @@ def _bringing(made: Comparison, answered: Sequence[Cell], name: str, value: Any)
     return ""
 
 
-def reasons(made: Comparison) -> dict[str, int]:
+def reasons(comparison: Comparison) -> dict[str, int]:
     """Why cells have no answer, or one that is not whole, in words, numbered as they come."""
-    found: dict[str, int] = {}
-    for cell in made.cells:
+    numbers: dict[str, int] = {}
+    for cell in comparison.cells:
         if cell.row["reason"]:
-            found.setdefault(cell.row["reason"], len(found) + 1)
-    return found
+            numbers.setdefault(cell.row["reason"], len(numbers) + 1)
+    return numbers
 
 
-def _best_each(made: Comparison, among: Sequence[int]) -> list[int]:
-    """The best of each workload."""
-    parts = [[number for number in rows if number in set(among)] for rows in made.workloads.values()]
-    return [number for part in (parts or [list(among)]) for number in _best(made, part)]
+def _best_each(comparison: Comparison, among: Sequence[int]) -> list[int]:
+    """The numbers of the best cells of each workload."""
+    parts = [[number for number in rows if number in set(among)] for rows in comparison.workloads.values()]
+    return [number for part in (parts or [list(among)]) for number in _best(comparison, part)]
 
 
-def _best(made: Comparison, among: Sequence[int]) -> list[int]:
+def _best(comparison: Comparison, among: Sequence[int]) -> list[int]:
     for verdict in VERDICTS[:2]:
-        held = [number for number in among if made.cells[number].row["verdict"] == verdict]
+        held = [number for number in among if comparison.cells[number].row["verdict"] == verdict]
         if held:
-            return made.best_of(held, made.key)
+            return comparison.best_of(held, comparison.key)
     return []

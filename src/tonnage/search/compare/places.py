@@ -28,7 +28,7 @@ class MachineOption(Struct, frozen=True, kw_only=True):
 
     @property
     def node_size(self) -> int:
-        """Accelerators of its usual machine."""
+        """The number of accelerators in its usual machine."""
         if ":" in self.label or self.one.accelerator.kind in ALONE:  # a slice has no link to another
             return 1
         return self.one.node.accelerators if self.one.node else DEFAULT_NODE_SIZE

@@ -57,7 +57,7 @@ class Maximum(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def document(self) -> MaxDocument:
-        """What every face shows."""
+        """The document that the command line, the page and the API show."""
         return self._document(self.answer.memory.document)
 
     def to_dict(self) -> dict[str, Any]:
@@ -65,26 +65,26 @@ class Maximum(Struct, frozen=True, kw_only=True, eq=False):
         return builtins(self.document)
 
     def summary(self) -> dict[str, Any]:
-        """The same with its breakdown closed."""
+        """The document with its breakdown closed."""
         return builtins(self._document(self.answer.memory.summary))
 
     def _document(self, memory: TermDocument) -> MaxDocument:
-        found = self.found
+        result = self.found
         return MaxDocument(
             question=self._question(),
             what=self.what.name,
             verb=self.what.verb,
-            value=found.value,
+            value=result.value,
             unit=self.what.unit,
             model=self.model,
             options=dict(self.options),
             text=flags(self.options),
-            limit=LimitDocument(by=found.limit.by, text=found.limit.text),
-            at=_tried(found.at, self.model) if found.at else None,
-            beyond=_tried(found.beyond, self.beyond_model) if found.beyond else None,
-            tight_value=found.perhaps,
-            estimate_value=found.by_estimate,
-            memory_value=found.by_memory,
+            limit=LimitDocument(by=result.limit.by, text=result.limit.text),
+            at=_tried(result.at, self.model) if result.at else None,
+            beyond=_tried(result.beyond, self.beyond_model) if result.beyond else None,
+            tight_value=result.perhaps,
+            estimate_value=result.by_estimate,
+            memory_value=result.by_memory,
             memory=memory,
             speed=self._speed(),
             advice=list(self.advice),
@@ -116,22 +116,22 @@ def flags(options: Mapping[str, Any]) -> str:
     return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items() if value is not None)
 
 
-def of_case(case: Case, found: SearchResult, advice: list[RaiseDocument]) -> Maximum:
-    """With the whole estimate at the largest value, or at the least where none fits."""
-    value = case.values[0] if found.value is None else found.value
+def of_case(case: Case, result: SearchResult, advice: list[RaiseDocument]) -> Maximum:
+    """The answer of a case, with the whole estimate at the largest value, or at the least where none fits."""
+    value = case.values[0] if result.value is None else result.value
     return Maximum(
-        what=case.what, found=found, answer=case.answer(value), options=case.said(value), advice=tuple(advice)
+        what=case.what, found=result, answer=case.answer(value), options=case.said(value), advice=tuple(advice)
     )
 
 
-def _tried(found: Outcome, model: str | None) -> TriedDocument:
-    banded = found.needed is not None and found.low != found.high
+def _tried(outcome: Outcome, model: str | None) -> TriedDocument:
+    banded = outcome.needed is not None and outcome.low != outcome.high
     return TriedDocument(
-        value=found.value,
-        needed_bytes=found.needed,
-        usable_bytes=found.usable,
-        band=(int(found.low), int(found.high)) if banded else None,
-        fits=found.fits,
-        refused=found.refused.text if found.refused else None,
+        value=outcome.value,
+        needed_bytes=outcome.needed,
+        usable_bytes=outcome.usable,
+        band=(int(outcome.low), int(outcome.high)) if banded else None,
+        fits=outcome.fits,
+        refused=outcome.refused.text if outcome.refused else None,
         model=model,
     )

@@ -62,7 +62,7 @@ def training_maximum(
     reserve_bytes: int = 0,
     advise: bool = True,
 ) -> Maximum:
-    """The most of a training run, as `serving_maximum`."""
+    """The largest value of one option of a training run, as `serving_maximum` for serving."""
     _check(what, model, options, run)
     if model is not None:
         return _maximum(TrainingRow(what, model, cluster, options, run, money, reserve_bytes), advise=advise)
@@ -71,13 +71,13 @@ def training_maximum(
 
 
 def _maximum(case: Case, *, advise: bool) -> Maximum:
-    found = search(case)
-    return of_case(case, found, raises(case, found) if advise else [])
+    result = search(case)
+    return of_case(case, result, raises(case, result) if advise else [])
 
 
-def _check(what: What, model: Model | None, *given: Struct) -> None:
-    """What is looked for cannot be given."""
-    for options in given:
+def _check(what: What, model: Model | None, *forms: Struct) -> None:
+    """Raise InvalidInput where an option gives what is to be found."""
+    for options in forms:
         if (value := getattr(options, what.option, None)) is not None:
             flag = f"--{what.option.replace('_', '-')}"
             raise InvalidInput(

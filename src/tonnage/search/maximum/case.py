@@ -19,7 +19,7 @@ REFUSED = float("inf")
 
 
 class Limit(Struct, frozen=True, kw_only=True):
-    """What binds, and the sentence about it."""
+    """What limits the value, and the sentence about it."""
 
     by: By
     text: str
@@ -47,22 +47,22 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     @property
     def surely_over(self) -> float:
-        """Bytes too much of the band's high end, below 0 what is left."""
+        """Bytes by which the band's high end exceeds the memory; below 0, the bytes left."""
         return REFUSED if self.refused is not None else self.high - self.usable
 
     @property
     def perhaps_over(self) -> float:
-        """The same of its low end: what is over 0 does not fit for sure."""
+        """Bytes by which the band's low end exceeds the memory: above 0 it surely does not fit."""
         return REFUSED if self.refused is not None else self.low - self.usable
 
     @property
     def estimate_over(self) -> float:
-        """The same of the estimate itself."""
+        """Bytes by which the estimate itself exceeds the memory."""
         return REFUSED if self.refused is not None or self.needed is None else self.needed - self.usable
 
     @property
     def memory_over(self) -> float:
-        """As `surely_over`, but no service level and no limit of the engine refuses it."""
+        """Bytes as `surely_over`, without regard to service levels and limits of the engine."""
         return REFUSED if self.needed is None else self.high - self.usable
 
 
@@ -101,11 +101,11 @@ class Case(Protocol):
         ...
 
     def where(self, value: int) -> str:
-        """Whose memory it is that a value needs most of, and when."""
+        """The rank whose memory is needed most at a value, and when."""
         ...
 
     def said(self, value: int) -> dict[str, Any]:
-        """The options that say this value."""
+        """The options with which a command has this value."""
         ...
 
     def answer(self, value: int) -> Answer:
@@ -117,5 +117,5 @@ class Case(Protocol):
         ...
 
     def changed(self, change: Mapping[str, Any]) -> "Case":
-        """The same question with other options beside; TonnageError where they contradict."""
+        """The case with these options changed; TonnageError where they contradict."""
         ...

@@ -35,7 +35,8 @@ FROZEN_BYTES = 0.5  # of a parameter of a base in 4 bits; one that is not quanti
 
 
 class ServedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
-    """With the context that was said, or one that a chat needs; in the precision that was said, or in each of those
+    """The catalogue's models to serve, with the context that was given, or one that a chat needs; in the precision
+    that was given, or in each of those
     that `serve --for-my-machine` searches, the widest first.
     """
 
@@ -56,8 +57,8 @@ class ServedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
             )
         if not any(branch.kind == "decoder" for branch in model.branches):
             raise InvalidInput("{model} makes no tokens.", model=model.name)
-        said = self.options.weights
-        for weights in (said,) if said else _widest_first(model):
+        fixed_weights = self.options.weights
+        for weights in (fixed_weights,) if fixed_weights else _widest_first(model):
             options = serving_without_companions(
                 model, self.cluster, replace(self.options, weights=weights, context=context)
             )
@@ -96,7 +97,7 @@ class ServedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class TrainedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
-    """With the sequences that were said, or those of `train`."""
+    """The catalogue's models to train, with the sequence length that was given, or that of `train`."""
 
     cluster: Cluster
     options: TrainingOptions

@@ -24,7 +24,7 @@ Models = Sequence[tuple[str, str, Model]]  # (name, id on the Hub, model)
 
 
 class Question(Protocol):
-    """What every model is asked."""
+    """The question that is asked of every model."""
 
     def cases(self, model: Model) -> Iterable[tuple[Case, int]]:
         """Cases of the model, the one that is wanted most first, and the value that each is estimated at;
@@ -53,7 +53,7 @@ class Question(Protocol):
         ...
 
     def changes(self) -> Iterable[tuple[dict[str, Any], Changes]]:
-        """What would let it be a larger one, each with what it changes."""
+        """The changes that let a larger model fit, each with what else it changes."""
         ...
 
 
@@ -89,7 +89,7 @@ def largest_model(models: Models, question: Question) -> Ranked:
     """From the largest on until one fits, for parameters do not order memory: every larger one was estimated, or its
     weights alone are too much.
     """
-    ranked = sorted(models, key=lambda each: (-each[2].num_parameters(), each[0]))
+    ranked = sorted(models, key=lambda entry: (-entry[2].num_parameters(), entry[0]))
     refused, last = 0, None
     for place, (name, _, model) in enumerate(ranked):
         try:
@@ -108,15 +108,15 @@ def some_model(models: Models, question: Question) -> Tried | None:
     """A large one that fits, found by halving and among the next larger ones: it is estimated, but a larger one may
     fit too.
     """
-    ranked = sorted(models, key=lambda each: each[2].num_parameters())
-    low, high, found = -1, len(ranked), None
+    ranked = sorted(models, key=lambda entry: entry[2].num_parameters())
+    low, high, fitting = -1, len(ranked), None
     while high - low > 1:
         middle = (low + high) // 2
         tried = _fitting(ranked[middle], question)
         low, high = (middle, high) if tried else (low, middle)
-        found = tried or found
-    larger = (_fitting(each, question) for each in reversed(ranked[low + 1 : low + 1 + LARGER]))
-    return next((tried for tried in larger if tried), found)
+        fitting = tried or fitting
+    larger = (_fitting(entry, question) for entry in reversed(ranked[low + 1 : low + 1 + LARGER]))
+    return next((tried for tried in larger if tried), fitting)
 
 
 def _fitting(named: tuple[str, str, Model], question: Question) -> Tried | None:
@@ -127,15 +127,15 @@ def _fitting(named: tuple[str, str, Model], question: Question) -> Tried | None:
     return tried if tried is not None and tried.outcome.fits else None
 
 
-def _tried(name: str, model: Model, question: Question, *, whole: bool = False) -> Tried | None:
+def _tried(name: str, model: Model, question: Question, *, always: bool = False) -> Tried | None:
     """The first case that fits, else the one that needs least. None where the weights of all are too much, unless
-    `whole` asks for the estimate all the same.
+    `always` asks for the estimate all the same.
     """
     best: Tried | None = None
     refused: list[TonnageError] = []
     for case, value in question.cases(model):
         try:
-            if not whole and question.is_too_large(case, value):
+            if not always and question.is_too_large(case, value):
                 continue
             outcome = case.ask(value)
         except TonnageError as error:
@@ -154,10 +154,10 @@ def _tried(name: str, model: Model, question: Question, *, whole: bool = False) 
 
 
 def _next(larger: Models, question: Question) -> Tried | None:
-    """The last of them that can be estimated."""
+    """The next larger model that can be estimated."""
     for name, _, model in reversed(larger):
         try:
-            return _tried(name, model, question, whole=True)
+            return _tried(name, model, question, always=True)
         except TonnageError:
             continue
     return None
@@ -195,18 +195,18 @@ def _raises(models: Models, question: Question, now: Tried | None) -> Iterable[R
     for change, kind in question.changes():
         try:
             changed = question.changed(change)
-            found = largest_model(models, changed).largest if question.is_quick else some_model(models, changed)
+            larger = largest_model(models, changed).largest if question.is_quick else some_model(models, changed)
         except TonnageError:
             continue
-        if found is not None and found.parameters > least:
+        if larger is not None and larger.parameters > least:
             yield RaiseDocument(
                 change=change,
                 text=flags(change),
                 changes=kind,
-                value=found.parameters,
-                model=found.name,
+                value=larger.parameters,
+                model=larger.name,
                 options=change,
-                needed_bytes=found.outcome.needed or 0,
+                needed_bytes=larger.outcome.needed or 0,
                 limit="memory",
             )
 
@@ -214,28 +214,28 @@ def _raises(models: Models, question: Question, now: Tried | None) -> Iterable[R
 def _limit(ranked: Ranked) -> Limit:
     if ranked.beyond is None:
         return Limit(by="model", text="it is the largest of the catalogue that can be estimated so")
-    name, found = ranked.beyond.name, ranked.beyond.outcome
-    if found.refused is not None:
+    name, outcome = ranked.beyond.name, ranked.beyond.outcome
+    if outcome.refused is not None:
         return Limit(
-            by=found.refused.by,
-            text=Message("of {name}, the next larger, {refused}", name=name, refused=found.refused.text),
+            by=outcome.refused.by,
+            text=Message("of {name}, the next larger, {refused}", name=name, refused=outcome.refused.text),
         )
     which = "the next larger" if ranked.largest else "the smallest that can be estimated"
     high = (
-        Message(", at most {high} in the error band,", high=human(found.high, "bytes"))
-        if found.high > (found.needed or 0)
+        Message(", at most {high} in the error band,", high=human(outcome.high, "bytes"))
+        if outcome.high > (outcome.needed or 0)
         else ""
     )
-    where = Message(" ({at})", at=at) if (at := ranked.beyond.case.where(found.value)) else ""
+    where = Message(" ({at})", at=at) if (at := ranked.beyond.case.where(outcome.value)) else ""
     return Limit(
         by="memory",
         text=Message(
             "{name}, {which}, needs {needed}{high} of the {usable} that are usable{where}",
             name=name,
             which=which,
-            needed=human(found.needed or 0, "bytes"),
+            needed=human(outcome.needed or 0, "bytes"),
             high=high,
-            usable=human(found.usable, "bytes"),
+            usable=human(outcome.usable, "bytes"),
             where=where,
         ),
     )

@@ -20,19 +20,19 @@ from tonnage.spec import Cluster, ServingPlan
 WAITS = {"ttft": "the time to the first token", "tpot": "the time of each later token"}
 
 
-def too_many(plan: ServingPlan, made: ServingMemory) -> Limit | None:
+def too_many(plan: ServingPlan, memory: ServingMemory) -> Limit | None:
     """An engine that deals its cache out lets those wait that it does not run."""
     if not serving_runtime(plan.engine, plan.engine_version).queues:
         return None
-    most = made.limits.requests * plan.attention_data_parallel_size
+    most = memory.limits.requests * plan.attention_data_parallel_size
     if plan.concurrency <= most:
         return None
-    each = " on each replica" if plan.data_parallel_size > 1 else ""
+    of_replica = " on each replica" if plan.data_parallel_size > 1 else ""
     text = Message(
         "{engine} runs {most} at once{each} ({@max_num_seqs}); others wait",
         engine=plan.engine,
         most=counted(most, "requests"),
-        each=each,
+        each=of_replica,
     )
     return Limit(by="engine", text=text)
 
@@ -46,7 +46,7 @@ def too_slow(
     model: Model,
     cluster: Cluster,
     plan: ServingPlan,
-    made: ServingMemory,
+    memory: ServingMemory,
     usable: int,
     options: ServingOptions,
     load: LoadOptions,
@@ -55,7 +55,7 @@ def too_slow(
     the times.
     """
     wanted = asked(plan, options, load, lengths(model, options, load), Question())
-    replica = replica_of(model, plan, cluster, made, usable, wanted.load)
+    replica = replica_of(model, plan, cluster, memory, usable, wanted.load)
     if not replica.clock.knows_prompts:
         raise MissingDatum(
             "how long prompts take on {accelerator} is not known, so that no limit on it can be kept.",

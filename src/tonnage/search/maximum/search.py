@@ -82,17 +82,17 @@ def _limit(case: Case, at: Outcome, beyond: Outcome | None) -> Limit:
     return Limit(by="memory", text=_short(case, beyond))
 
 
-def _short(case: Case, found: Outcome) -> str:
-    """Whose memory is too small for a value, and by how much."""
-    over, usable = human(found.high - found.usable, "bytes"), human(found.usable, "bytes")
+def _short(case: Case, outcome: Outcome) -> str:
+    """The sentence that says which memory is too small for a value, and by how much."""
+    over, usable = human(outcome.high - outcome.usable, "bytes"), human(outcome.usable, "bytes")
     unit = case.what.unit
     need = (
-        Message("rank {found:,} needs", found=found.value)
+        Message("rank {found:,} needs", found=outcome.value)
         if unit == "rank"
-        else Message("{found} needs" if found.value == 1 else "{found} need", found=counted(found.value, unit))
+        else Message("{found} needs" if outcome.value == 1 else "{found} need", found=counted(outcome.value, unit))
     )
-    band = ", with the high end of the error band," if found.high > (found.needed or 0) else ""
-    where = Message(" ({at})", at=at) if (at := case.where(found.value)) else ""
+    band = ", with the high end of the error band," if outcome.high > (outcome.needed or 0) else ""
+    where = Message(" ({at})", at=at) if (at := case.where(outcome.value)) else ""
     return Message(
         "{need} {over} more{band} than the {usable} that are usable{where}",
         need=need,
@@ -113,15 +113,15 @@ def _by_memory(case: Case, limit: Limit) -> int | None:
     return None
 
 
-def _in_band(case: Case, found: Outcome, place: int | None, capped: int) -> tuple[int | None, int | None]:
+def _in_band(case: Case, largest: Outcome, place: int | None, capped: int) -> tuple[int | None, int | None]:
     """The largest value that is not too large for sure, and the largest by the estimate itself; None where no error
     band is known, or it is none of use.
     """
-    if found.low == found.high:
+    if largest.low == largest.high:
         return None, None
     perhaps = _largest_by(case, lambda outcome: outcome.perhaps_over, place, capped)
     by_estimate = _largest_by(case, lambda outcome: outcome.estimate_over, place, capped)
-    return (perhaps if perhaps != found.value or place is None else None), by_estimate
+    return (perhaps if perhaps != largest.value or place is None else None), by_estimate
 
 
 def _largest_by(case: Case, over: Callable[[Outcome], float], place: int | None, capped: int) -> int | None:

@@ -108,14 +108,14 @@ class ServingRow:
     @cached_property
     def cap(self) -> tuple[int, Limit] | None:
         option, model = self.what.option, self.model
-        made = Limit(
+        trained_limit = Limit(
             by="model",
             text=Message("{model} was made for {context:,} tokens", model=model.name, context=model.context or 0),
         )
         if option == "context":
-            return (model.context, made) if model.context else None
+            return (model.context, trained_limit) if model.context else None
         if option == "input_tokens":
-            return self._longest_prompt(made)
+            return self._longest_prompt(trained_limit)
         if option == "layers_on_accelerator":
             return self.values[-1], Limit(
                 by="model", text=Message("these are all layers of {model}, with its head", model=model.name)
@@ -127,10 +127,10 @@ class ServingRow:
             )
         return None
 
-    def _longest_prompt(self, made: Limit) -> tuple[int, Limit] | None:
-        """What a context leaves beside the answer."""
-        answer, given = self.load.output_tokens or 0, self.options.context
-        room = given or self.model.context
+    def _longest_prompt(self, trained_limit: Limit) -> tuple[int, Limit] | None:
+        """The longest prompt that a context leaves room for beside the answer."""
+        answer, context = self.load.output_tokens or 0, self.options.context
+        room = context or self.model.context
         if room is None:
             return None
         if room <= answer:
@@ -140,18 +140,21 @@ class ServingRow:
                 answer=answer,
             )
         text = Message("the context is {room:,} tokens, of which the answer takes {answer:,}", room=room, answer=answer)
-        return room - answer, Limit(by="options", text=text) if given else made
+        return room - answer, Limit(by="options", text=text) if context else trained_limit
 
     def said(self, value: int) -> dict[str, Any]:
-        """Experts are said by the layers that go without; all layers by nothing."""
+        """The options of this value. Layers whose experts stay on the host are counted by the option, so the value is
+        turned round; all layers need no option."""
         if self.what.option in LAYERS:
             turned = self.model.num_layers - value if self.what.option == "expert_layers_on_host" else value
             all_of_them = {"layers_on_accelerator": self.model.num_layers + 1}.get(self.what.option, 0)
             return {**self._engine, self.what.option: None if turned == all_of_them else turned}
         if self.runs_all:
             groups, runs = self._places
-            each = -(-value // groups)
-            return {"max_num_seqs": each, self.what.option: value} if each > runs else {self.what.option: value}
+            per_group = -(-value // groups)
+            return (
+                {"max_num_seqs": per_group, self.what.option: value} if per_group > runs else {self.what.option: value}
+            )
         return {self.what.option: value}
 
     @cached_property
@@ -162,18 +165,18 @@ class ServingRow:
         return int(plan.data_parallel_size * plan.attention_data_parallel_size), limits.requests
 
     def running_all(self) -> "ServingRow":
-        """The same with an engine that is told to run all users at once."""
+        """The case with an engine that runs all users at once."""
         return ServingRow(
             self.what, self.model, self.cluster, self.asked, self.load, self.money, self.reserve, runs_all=True
         )
 
-    def _at(self, value: int) -> tuple[ServingOptions, LoadOptions]:
+    def _options_at(self, value: int) -> tuple[ServingOptions, LoadOptions]:
         if self.what.option == "input_tokens":
             return self.options, replace(self.load, input_tokens=value)
         return replace(self.options, **self.said(value)), self.load
 
     def plan(self, value: int) -> ServingPlan:
-        options, load = self._at(value)
+        options, load = self._options_at(value)
         context = lengths(self.model, options, load).context
         return serving_plan(
             self.model, self.cluster, options if context is None else replace(options, context=context), Question()
@@ -181,48 +184,50 @@ class ServingRow:
 
     def ask(self, value: int) -> Outcome:
         if value not in self._known:
-            self._known[value] = self._asked(value)
+            self._known[value] = self._estimate(value)
             advance("estimates")
         return self._known[value]
 
-    def _asked(self, value: int) -> Outcome:
+    def _estimate(self, value: int) -> Outcome:
         try:
             plan = self.plan(value)
-            made = serving_memory(self.model, plan, self.cluster.accelerator)
-            needed = ceil(made.memory.value)
+            memory = serving_memory(self.model, plan, self.cluster.accelerator)
+            needed = ceil(memory.memory.value)
             # with a limit on the first token it is the wait that counts, not whether all run at once
             waits = self.what.option == "concurrency" and self.load.ttft is None
-            refused = too_many(plan, made) if waits else None
+            refused = too_many(plan, memory) if waits else None
             band = serving_band(plan.engine, self.cluster.accelerator)
-            low, high = band.around(made.memory.value) if band else (needed, needed)
+            low, high = band.around(memory.memory.value) if band else (needed, needed)
             if refused is None and low <= self.usable and is_limited(self.load):
-                refused = too_slow(self.model, self.cluster, plan, made, self.usable, *self._at(value))
+                refused = too_slow(self.model, self.cluster, plan, memory, self.usable, *self._options_at(value))
         except TonnageError as error:
             return refusal(value, error)
         return Outcome(value=value, needed=needed, low=low, high=high, usable=self.usable, refused=refused)
 
     @property
     def uneven(self) -> bool:
-        """Percentiles are simulated, and chance is in them."""
+        """Whether the outcome is not monotonic in the value: percentiles are simulated, with chance in them."""
         return self.what.option in UNEVEN or self.load.percentile not in (None, "mean")
 
     def where(self, value: int) -> str:
-        made = serving_memory(self.model, self.plan(value), self.cluster.accelerator)
-        stages = len(made.ranks)
+        memory = serving_memory(self.model, self.plan(value), self.cluster.accelerator)
+        stages = len(memory.ranks)
         return (
-            Message("on pipeline stage {rank} of {stages}", rank=made.fullest.rank, stages=stages) if stages > 1 else ""
+            Message("on pipeline stage {rank} of {stages}", rank=memory.fullest.rank, stages=stages)
+            if stages > 1
+            else ""
         )
 
     def answer(self, value: int) -> answers.Answer:
-        options, load = self._at(value)
+        options, load = self._options_at(value)
         return answers.serve(
             self.model, self.cluster, options, load, self.money, reserve_bytes=self.reserve, advise=False
         )
 
     def moves(self, value: int) -> Sequence[ChangeDocument]:
-        options, load = self._at(value)
-        found = self.ask(value)
-        if found.refused is not None and found.refused.by == "service level":
+        options, load = self._options_at(value)
+        outcome = self.ask(value)
+        if outcome.refused is not None and outcome.refused.by == "service level":
             return self._faster(options, load)
         if self.what.option == "input_tokens":
             options = replace(options, context=int(self.plan(value).context))
@@ -230,7 +235,9 @@ class ServingRow:
         return answer.advice
 
     def _faster(self, options: ServingOptions, load: LoadOptions) -> list[ChangeDocument]:
-        """What an estimate advises where it fits, and more replicas of the same kind where it advises none."""
+        """The changes that an estimate advises where it fits, or more replicas of the same kind where it advises
+        none.
+        """
         answer = answers.serve(self.model, self.cluster, options, load, self.money, reserve_bytes=self.reserve)
         advised: list[ChangeDocument] = list(answer.advice)
         plan = serving_plan(self.model, self.cluster, self.options, Question())
@@ -242,8 +249,8 @@ class ServingRow:
         return advised
 
     def changed(self, change: Mapping[str, Any]) -> "ServingRow":
-        said = {name: value for name, value in change.items() if name != "on"}
+        options = {name: value for name, value in change.items() if name != "on"}
         cluster = cluster_named(change["on"]) if "on" in change else self.cluster
         return ServingRow(
-            self.what, self.model, cluster, replace(self.asked, **said), self.load, self.money, self.reserve
+            self.what, self.model, cluster, replace(self.asked, **options), self.load, self.money, self.reserve
         )

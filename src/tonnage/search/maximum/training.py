@@ -84,11 +84,11 @@ class TrainingRow:
         o = self.options
         context, tensor = o.context_parallel_size or 1, o.tensor_parallel_size or 1
         chunks = max(training_runtime(o.runtime or USUAL_ON_SEVERAL).loss_chunks, 1)
-        whole = sequence_parts(tensor, context, o.sequence_parallel)
-        for step in dict.fromkeys((whole, lcm(whole, context * chunks))):
+        unit = sequence_parts(tensor, context, o.sequence_parallel)
+        for step in dict.fromkeys((unit, lcm(unit, context * chunks))):
             if all(self._is_plan(step * times) for times in (1, 3, 5, 7)):
                 return step
-        return whole
+        return unit
 
     def _is_plan(self, value: int) -> bool:
         try:
@@ -111,19 +111,19 @@ class TrainingRow:
                 num_microbatches=self.options.num_microbatches,
                 micro_batch_size=plan.micro_batch_size,
             )
-        each = total // plan.data_parallel_size
-        return [size for size in range(1, min(each, MOST) + 1) if each % size == 0]
+        per_rank = total // plan.data_parallel_size
+        return [size for size in range(1, min(per_rank, MOST) + 1) if per_rank % size == 0]
 
     @cached_property
     def cap(self) -> tuple[int, Limit] | None:
         if self.what.option == "sequence_length":
-            made = self.model.context
+            trained_context = self.model.context
             text = (
-                Message("{model} was made for {context:,} tokens", model=self.model.name, context=made or 0)
-                if made
+                Message("{model} was made for {context:,} tokens", model=self.model.name, context=trained_context or 0)
+                if trained_context
                 else ""
             )
-            return (made, Limit(by="model", text=text)) if made else None
+            return (trained_context, Limit(by="model", text=text)) if trained_context else None
         if self.what.option == "trainable_layers":
             count = self.model.num_layers
             return count, Limit(
@@ -145,26 +145,26 @@ class TrainingRow:
         return self.values[-1], Limit(by="options", text=text)
 
     def said(self, value: int) -> dict[str, Any]:
-        """With the method, where it is the question's own."""
+        """The options of this value, with the method where the question chose it."""
         method = {} if self.asked.method == self.options.method else {"method": self.options.method}
         return {**method, self.what.option: value}
 
     def plan(self, value: int | None) -> TrainingPlan:
-        """The plan at a value; None: at the default."""
+        """The plan at a value, or at the default (None)."""
         options = self.options if value is None else replace(self.options, **self.said(value))
         return training_plan(self.model, self.cluster, options, Question())
 
     def ask(self, value: int) -> Outcome:
         if value not in self._known:
-            self._known[value] = self._asked(value)
+            self._known[value] = self._estimate(value)
             advance("estimates")
         return self._known[value]
 
-    def _asked(self, value: int) -> Outcome:
+    def _estimate(self, value: int) -> Outcome:
         try:
             plan = self.plan(value)
-            made = training_memory(self.model, plan, self.cluster)
-            needed = made.memory.value
+            memory = training_memory(self.model, plan, self.cluster)
+            needed = memory.memory.value
         except TonnageError as error:
             return refusal(value, error)
         band = training_band(plan, self.cluster)
@@ -194,10 +194,10 @@ class TrainingRow:
         return answer.advice
 
     def changed(self, change: Mapping[str, Any]) -> "TrainingRow":
-        said = {name: value for name, value in change.items() if name != "on"}
+        options = {name: value for name, value in change.items() if name != "on"}
         if self.what.option == "micro_batch_size" and self.options.num_microbatches is None:
-            said.pop("num_microbatches", None)  # it held the global batch of another micro-batch
+            options.pop("num_microbatches", None)  # it held the global batch of another micro-batch
         cluster = cluster_named(change["on"]) if "on" in change else self.cluster
         return TrainingRow(
-            self.what, self.model, cluster, replace(self.asked, **said), self.run, self.money, self.reserve
+            self.what, self.model, cluster, replace(self.asked, **options), self.run, self.money, self.reserve
         )

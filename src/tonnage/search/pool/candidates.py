@@ -44,7 +44,7 @@ class Candidate(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Demand(Struct, frozen=True, kw_only=True):
-    """What is asked for: requests a second or users; `amount` None: as many as the pool answers."""
+    """The load that is asked for: requests a second or users; `amount` None: as many as the pool answers."""
 
     is_open: bool
     amount: float | None
@@ -65,7 +65,7 @@ class Level(Struct, frozen=True, kw_only=True):
         return self.said()
 
     def said(self, load: str = "") -> str:
-        """In words; `load`: with which it is so."""
+        """The missed limit as a sentence. `load`: the load with which it is missed."""
         now = "without end" if self.now == inf else human(self.now, "seconds")
         return Message(
             "{name} is {now}{load}, and {limit} is asked for",
@@ -77,7 +77,7 @@ class Level(Struct, frozen=True, kw_only=True):
 
     @property
     def nearness(self) -> float:
-        """From 0, a limit that is nearly kept, to 1."""
+        """How far the limit is missed: from 0, nearly kept, to 1."""
         return 1 - self.limit / self.now
 
 
@@ -111,9 +111,9 @@ def missed_level(answer: Answer) -> Level | None:
 
 def holds_one(pool: Pool, model: Model, options: ServingOptions, load: LoadOptions) -> bool:
     """Whether some node holds a whole replica, of which the times are known."""
-    for kind, said in _configurations(pool, options):
+    for kind, settings in _configurations(pool, options):
         try:
-            answer = _asked_again(model, kind, said, replace(load, request_rate=LITTLE))
+            answer = _serve_again(model, kind, settings, replace(load, request_rate=LITTLE))
         except (InvalidPlan, MissingDatum):
             continue
         if answer.fits and answer.serving.largest_rate:
@@ -125,43 +125,43 @@ def candidates(
     pool: Pool, model: Model, options: ServingOptions, load: LoadOptions, demand: Demand, *, offload: bool
 ) -> tuple[list[Candidate], list[Refusal]]:
     """Every configuration of a replica that fits on one node, as the estimator has it; and why others do not."""
-    found: list[Candidate] = []
+    fitting: list[Candidate] = []
     refused: list[Refusal] = []
-    for kind, said in _configurations(pool, options):
-        made = _candidate(kind, model, said, load, demand, offload=offload)
-        if isinstance(made, Candidate):
-            found.append(made)
+    for kind, settings in _configurations(pool, options):
+        outcome = _candidate(kind, model, settings, load, demand, offload=offload)
+        if isinstance(outcome, Candidate):
+            fitting.append(outcome)
         else:
-            refused.append(made)
-    return found, refused
+            refused.append(outcome)
+    return fitting, refused
 
 
 def _configurations(pool: Pool, options: ServingOptions) -> list[tuple[Kind, ServingOptions]]:
-    found = []
+    configurations = []
     for kind in pool.kinds:
-        said = options.tensor_parallel_size
+        fixed_width = options.tensor_parallel_size
         for weights in (options.weights or "").split(","):
-            for width in [said] if said else [1 << bit for bit in range(kind.each.bit_length())]:
+            for width in [fixed_width] if fixed_width else [1 << bit for bit in range(kind.each.bit_length())]:
                 if width <= kind.each:
-                    each = replace(
+                    settings = replace(
                         options, weights=weights.strip() or None, tensor_parallel_size=width, concurrency=None
                     )
-                    found.append((kind, each))
-    return found
+                    configurations.append((kind, settings))
+    return configurations
 
 
 def _candidate(
-    kind: Kind, model: Model, said: ServingOptions, load: LoadOptions, demand: Demand, *, offload: bool
+    kind: Kind, model: Model, settings: ServingOptions, load: LoadOptions, demand: Demand, *, offload: bool
 ) -> Candidate | Refusal:
-    width = said.tensor_parallel_size or 1
-    asked = replace(load, request_rate=LITTLE if demand.is_open else None)
+    width = settings.tensor_parallel_size or 1
+    replica_load = replace(load, request_rate=LITTLE if demand.is_open else None)
     on_host = 0
     try:
-        answer = _asked_again(model, kind, said, asked)
+        answer = _serve_again(model, kind, settings, replica_load)
         if not answer.fits and offload:
-            helped = served_from_host(model, kind, width, said, asked, answer)
+            helped = served_from_host(model, kind, width, settings, replica_load, answer)
             if helped is not None:
-                answer, said, on_host = helped
+                answer, settings, on_host = helped
     except (InvalidPlan, MissingDatum) as error:
         return Refusal(kind=kind, width=width, why=str(error))
     if not answer.fits:
@@ -176,14 +176,18 @@ def _candidate(
     if level is not None:
         return Refusal(kind=kind, width=width, why=level.said(" with one request at a time"), level=level)
     capacity = _capacity(answer, demand)
-    requests, at = _held(model, kind, said, asked, capacity, answer, demand)
+    requests, at = _most_held(model, kind, settings, replica_load, capacity, answer, demand)
     if not capacity or not requests:
-        why = "no load is within the service level" if asked.ttft or asked.tpot else "its times are not known"
+        why = (
+            "no load is within the service level"
+            if replica_load.ttft or replica_load.tpot
+            else "its times are not known"
+        )
         return Refusal(kind=kind, width=width, why=why)
     return Candidate(
         kind=kind,
         width=width,
-        options=said,
+        options=settings,
         capacity=capacity if demand.is_open else float(requests),
         answer=answer,
         model=model,
@@ -193,14 +197,14 @@ def _candidate(
     )
 
 
-def _asked_again(model: Model, kind: Kind, said: ServingOptions, load: LoadOptions, width: int = 0) -> Answer:
-    width = width or said.tensor_parallel_size or 1
-    return serve(model, kind.cluster(1, width), said, load, reserve_bytes=kind.reserve, advise=False)
+def _serve_again(model: Model, kind: Kind, settings: ServingOptions, load: LoadOptions, width: int = 0) -> Answer:
+    width = width or settings.tensor_parallel_size or 1
+    return serve(model, kind.cluster(1, width), settings, load, reserve_bytes=kind.reserve, advise=False)
 
 
 def _capacity(answer: Answer, demand: Demand) -> float:
-    """What one replica answers at most, within the limits where there are any. Users: no more than memory holds,
-    each at the whole context.
+    """The load that one replica answers at most within its limits. Users: no more than memory holds, each at the whole
+    context.
     """
     figures = answer.serving
     if figures.service_level:
@@ -217,8 +221,14 @@ def _room(answer: Answer) -> float:
     return float(room.value) if room else inf
 
 
-def _held(
-    model: Model, kind: Kind, said: ServingOptions, asked: LoadOptions, capacity: float, one: Answer, demand: Demand
+def _most_held(
+    model: Model,
+    kind: Kind,
+    settings: ServingOptions,
+    replica_load: LoadOptions,
+    capacity: float,
+    one: Answer,
+    demand: Demand,
 ) -> tuple[int, Answer]:
     """The requests that run at once at this capacity, and the answer of `serve` for so many users: the most of them
     that it agrees to.
@@ -226,15 +236,17 @@ def _held(
     Of a rate: as many as the steady state has, as far as memory holds them at the whole context; the others wait.
     """
     if demand.is_open:
-        rate = replace(asked, request_rate=max(capacity * (1 - MARGIN), LITTLE))
-        return at_rate(model, kind, said.tensor_parallel_size or 1, said, rate, _asked_again(model, kind, said, rate))
+        rate = replace(replica_load, request_rate=max(capacity * (1 - MARGIN), LITTLE))
+        return at_rate(
+            model, kind, settings.tensor_parallel_size or 1, settings, rate, _serve_again(model, kind, settings, rate)
+        )
     return most_users(
-        lambda users: _asked_again(model, kind, replace(said, concurrency=users), asked), int(capacity), one
+        lambda users: _serve_again(model, kind, replace(settings, concurrency=users), replica_load), int(capacity), one
     )
 
 
 def at_rate(
-    model: Model, kind: Kind, width: int, said: ServingOptions, load: LoadOptions, answer: Answer
+    model: Model, kind: Kind, width: int, settings: ServingOptions, load: LoadOptions, answer: Answer
 ) -> tuple[int, Answer]:
     """The requests that run at once at the rate of an answer, as far as memory holds them, and what `serve` says of
     so many users.
@@ -243,7 +255,7 @@ def at_rate(
     most = int(min(max(ceil(running.value if running else 1), 1), max(_room(answer), 1)))
     users = replace(load, request_rate=None, burstiness=None, ttft=None, tpot=None, percentile=None)
     return most_users(
-        lambda number: _asked_again(model, kind, replace(said, concurrency=number), users, width), most, answer
+        lambda number: _serve_again(model, kind, replace(settings, concurrency=number), users, width), most, answer
     )
 
 
@@ -270,29 +282,33 @@ def nearest(refused: list[Refusal]) -> Refusal | None:
     """The configuration that came nearest: one that misses a limit least, then one that lacks the fewest bytes in
     all.
     """
-    levels = [each for each in refused if each.level is not None]
+    levels = [refusal for refusal in refused if refusal.level is not None]
     if levels:
-        return min(levels, key=lambda each: each.level.nearness if each.level else inf)
-    short = [each for each in refused if each.over is not None]
-    return min(short, key=lambda each: (each.over or 0) * each.width) if short else (refused[-1] if refused else None)
+        return min(levels, key=lambda refusal: refusal.level.nearness if refusal.level else inf)
+    short = [refusal for refusal in refused if refusal.over is not None]
+    return (
+        min(short, key=lambda refusal: (refusal.over or 0) * refusal.width)
+        if short
+        else (refused[-1] if refused else None)
+    )
 
 
 def merged(refused: list[Refusal]) -> list[str]:
     """One note for each accelerator and reason: of the configuration that came nearest."""
     groups: dict[tuple[str, str], list[Refusal]] = {}
-    for each in refused:
-        reason = "level" if each.level else "bytes" if each.over is not None else each.why
-        groups.setdefault((each.kind.name, reason), []).append(each)
-    found = []
+    for refusal in refused:
+        reason = "level" if refusal.level else "bytes" if refusal.over is not None else refusal.why
+        groups.setdefault((refusal.kind.name, reason), []).append(refusal)
+    notes = []
     for (name, _), group in groups.items():
-        widths = sorted({each.width for each in group})
+        widths = sorted({refusal.width for refusal in group})
         best = nearest(group) or group[0]
         if len(widths) == 1:
-            found.append(str(best))
+            notes.append(str(best))
         elif best.level is None and best.over is None:
-            found.append(f"{', '.join(map(str, widths))}x{name}: {best.why}")
+            notes.append(f"{', '.join(map(str, widths))}x{name}: {best.why}")
         else:
-            found.append(
+            notes.append(
                 Message(
                     "{widths}x{name}: nearest is {on}: {why}",
                     widths=listed(map(str, widths)),
@@ -301,4 +317,4 @@ def merged(refused: list[Refusal]) -> list[str]:
                     why=best.why,
                 )
             )
-    return found
+    return notes

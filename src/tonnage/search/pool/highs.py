@@ -154,7 +154,7 @@ class Program:
         self.rows: list[tuple[float, float]] = []
 
     def column(self, cost: float = 0.0, low: float = 0.0, high: float = 1.0, *, integer: bool = True) -> int:
-        """A further column; its number."""
+        """Add a column and return its number."""
         self.costs.append(cost)
         self.lowest.append(low)
         self.highest.append(high)
@@ -162,7 +162,7 @@ class Program:
         return len(self.costs) - 1
 
     def row(self, terms: Iterable[tuple[int, float]], low: float = -np.inf, high: float = np.inf) -> None:
-        """low <= sum of factor x column <= high."""
+        """Add the constraint low <= sum of factor x column <= high."""
         for index, factor in terms:
             self.indices.append(index)
             self.factors.append(factor)
@@ -193,9 +193,9 @@ class Program:
         known = h.HighsModelStatus
         if status in (known.kInfeasible, known.kUnboundedOrInfeasible):
             return Solved(values=None, objective=np.inf, bound=np.inf, proven=True)
-        found = info.primal_solution_status == h.kSolutionStatusFeasible
-        values = np.array(solver.getSolution().col_value) if found else None
-        objective = float(info.objective_function_value) * scale if found else np.inf
+        has_solution = info.primal_solution_status == h.kSolutionStatusFeasible
+        values = np.array(solver.getSolution().col_value) if has_solution else None
+        objective = float(info.objective_function_value) * scale if has_solution else np.inf
         is_mixed = any(self.integers)
         bound = float(info.mip_dual_bound) * scale if is_mixed else objective
         return Solved(values=values, objective=objective, bound=bound, proven=status == known.kOptimal)
@@ -204,7 +204,7 @@ class Program:
         lp = h.HighsLp()
         lp.num_col_, lp.num_row_ = len(self.costs), len(self.rows)
         lp.col_cost_, lp.col_lower_, lp.col_upper_ = (
-            np.array(each, dtype=float) for each in (self.costs, self.lowest, self.highest)
+            np.array(column, dtype=float) for column in (self.costs, self.lowest, self.highest)
         )
         lp.col_cost_ = lp.col_cost_ / scale
         lp.row_lower_ = np.array([low for low, _ in self.rows], dtype=float)
@@ -214,5 +214,5 @@ class Program:
         lp.a_matrix_.index_ = np.array(self.indices, dtype=np.int32)
         lp.a_matrix_.value_ = np.array(self.factors, dtype=float)
         kinds = h.HighsVarType
-        lp.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in self.integers]
+        lp.integrality_ = [kinds.kInteger if is_integer else kinds.kContinuous for is_integer in self.integers]
         return lp

@@ -107,14 +107,14 @@ def inventory_of(fields: Any, where: str = "inventory") -> Inventory:
     listed = {key: value for key in ("nodes", "spare", "jobs") if isinstance(value := fields.get(key), list | tuple)}
     _check_counts(len(listed.get("nodes", ())) + len(listed.get("spare", ())), len(listed.get("jobs", ())), where)
     for key, values in listed.items():
-        for number, each in enumerate(values):
-            _check_names(each, Job if key == "jobs" else NodeForm, f"{where}: {key}[{number}]")
+        for number, entry in enumerate(values):
+            _check_names(entry, Job if key == "jobs" else NodeForm, f"{where}: {key}[{number}]")
     try:
-        found = msgspec.convert(fields, Inventory)
+        inventory = msgspec.convert(fields, Inventory)
     except (msgspec.ValidationError, RecursionError) as error:
         raise InvalidInput(joined(": ", (where, error))) from None
-    _check(found, where)
-    return found
+    _check(inventory, where)
+    return inventory
 
 
 def _parsed(text: str, path: Path) -> Any:
@@ -139,7 +139,7 @@ def _check_names(fields: Any, form: type[Struct], where: str) -> None:
 
 
 def _check_counts(nodes: int, jobs: int, where: str) -> None:
-    """Counts, before any node is looked at."""
+    """Raise InvalidInput for too many nodes or jobs, before any node is read."""
     if nodes > MOST_NODES:
         raise InvalidInput(
             "{where}: a pool has at most {most_nodes:,} nodes. Got {nodes:,}.",
@@ -156,11 +156,11 @@ def _check_counts(nodes: int, jobs: int, where: str) -> None:
         )
 
 
-def _check(found: Inventory, where: str) -> None:
-    groups = [(key, number, form) for key in ("nodes", "spare") for number, form in enumerate(getattr(found, key))]
+def _check(inventory: Inventory, where: str) -> None:
+    groups = [(key, number, form) for key in ("nodes", "spare") for number, form in enumerate(getattr(inventory, key))]
     for key, number, form in groups:
         _check_node(form, f"{where}: {key}[{number}] ({form.name})")
-    _check_counts(sum(form.nodes for _, _, form in groups), len(found.jobs), where)
+    _check_counts(sum(form.nodes for _, _, form in groups), len(inventory.jobs), where)
     seen: set[str] = set()
     for key, number, form in groups:
         for name in node_names(form):
@@ -173,8 +173,8 @@ def _check(found: Inventory, where: str) -> None:
                     name=shown(name),
                 )
             seen.add(name)
-    names = [job.name for job in found.jobs]
-    for number, job in enumerate(found.jobs):
+    names = [job.name for job in inventory.jobs]
+    for number, job in enumerate(inventory.jobs):
         at = Message("{where}: jobs[{number}] ({job})", where=where, number=number, job=job.name)
         if names.count(job.name) > 1:
             raise InvalidInput("{at}: two jobs are called {job}: names must differ.", at=at, job=shown(job.name))
@@ -216,12 +216,12 @@ def _check_node(form: NodeForm, where: str) -> None:
                 value=shown(getattr(form, name)),
             )
     if form.free_memory is not None:
-        free, whole = bytes_of(form.free_memory, f"{where}.free_memory"), chip.memory.usable_bytes
-        if not 0 < free <= whole:
+        free, usable = bytes_of(form.free_memory, f"{where}.free_memory"), chip.memory.usable_bytes
+        if not 0 < free <= usable:
             raise InvalidInput(
                 "{where}.free_memory must be above 0 and at most the {whole} that {chip} has. Got {free_memory}.",
                 where=where,
-                whole=human(whole, "bytes"),
+                whole=human(usable, "bytes"),
                 chip=chip.name,
                 free_memory=shown(form.free_memory),
             )
@@ -286,8 +286,8 @@ def _check_job(job: Job, where: str, nodes: set[str]) -> None:
 
 def widths_of(job: Job) -> tuple[int, ...]:
     """Accelerators of a replica that the job names; nothing: all that there are."""
-    said = job.accelerators
-    return () if said is None else (said,) if isinstance(said, int) else tuple(said)
+    named = job.accelerators
+    return () if named is None else (named,) if isinstance(named, int) else tuple(named)
 
 
 def node_names(form: NodeForm) -> list[str]:

@@ -72,40 +72,44 @@ class Ways(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def ways_of(job: Job, pool: Pool) -> Ways:
-    """On every kind the fewest accelerators that hold it; an error names the job and the option."""
+    """All ways to run a job: on every kind the fewest accelerators that hold it. An error names the job and the
+    option.
+    """
     try:
         model = read(job.model)
         options = _options(job)
     except TonnageError as error:
         raise type(error)(f"job {job.name}: {error}") from None
-    found: list[Way] = []
+    ways: list[Way] = []
     refused: list[tuple[float, str]] = []
     for kind in pool.kinds:
         for parts, width in _sizes(job, kind):
-            made = _way(job, model, options, kind, parts, width, refused)
-            if made is not None:
-                found.append(made)
+            way = _way(job, model, options, kind, parts, width, refused)
+            if way is not None:
+                ways.append(way)
                 if not job.runs_on:  # more of the same kind only take room from others
                     break
     order = sorted(refused, key=lambda pair: pair[0])
-    return Ways(job=job, ways=found, refused=list(dict.fromkeys(text for _, text in order)))
+    return Ways(job=job, ways=ways, refused=list(dict.fromkeys(text for _, text in order)))
 
 
 def _sizes(job: Job, kind: Kind) -> list[tuple[int, int]]:
     """(nodes, accelerators of each) that may be tried, the fewest first."""
-    said = widths_of(job)
-    inside = sorted(size for size in said or [1 << bit for bit in range(kind.each.bit_length())] if size <= kind.each)
-    found = [(1, size) for size in inside]
-    if kind.each not in inside and not said:
-        found.append((1, kind.each))
+    named_widths = widths_of(job)
+    inside = sorted(
+        size for size in named_widths or [1 << bit for bit in range(kind.each.bit_length())] if size <= kind.each
+    )
+    sizes = [(1, size) for size in inside]
+    if kind.each not in inside and not named_widths:
+        sizes.append((1, kind.each))
     if job.kind == "train":
         several = (
-            sorted({size // kind.each for size in said if size > kind.each and size % kind.each == 0})
-            if said
+            sorted({size // kind.each for size in named_widths if size > kind.each and size % kind.each == 0})
+            if named_widths
             else range(2, len(kind.parts) + 1)
         )
-        found += [(parts, kind.each) for parts in several if parts <= len(kind.parts)]
-    return found
+        sizes += [(parts, kind.each) for parts in several if parts <= len(kind.parts)]
+    return sizes
 
 
 def _way(
@@ -140,26 +144,26 @@ def _served(
     refused: list[tuple[float, str]],
     what: str,
 ) -> Way | None:
-    said, load = options
-    share = said.gpu_memory_utilization if job.shares else None
+    settings, load = options
+    share = settings.gpu_memory_utilization if job.shares else None
     if share is not None:  # what the engine takes is what is held; the rest of the accelerator is not its own
-        said = replace(said, gpu_memory_utilization=None)
-    said = (
-        said
-        if said.tensor_parallel_size
-        else replace(said, tensor_parallel_size=width // (said.pipeline_parallel_size or 1) or 1)
+        settings = replace(settings, gpu_memory_utilization=None)
+    settings = (
+        settings
+        if settings.tensor_parallel_size
+        else replace(settings, tensor_parallel_size=width // (settings.pipeline_parallel_size or 1) or 1)
     )
-    answer = serve(model, kind.cluster(1, width), said, load, reserve_bytes=kind.reserve, advise=False)
+    answer = serve(model, kind.cluster(1, width), settings, load, reserve_bytes=kind.reserve, advise=False)
     host, note = 0, ""
     if answer.fits is False and job.offload:
-        helped = served_from_host(model, kind, width, said, load, answer)
+        helped = served_from_host(model, kind, width, settings, load, answer)
         if helped is not None:
-            answer, said, host = helped
+            answer, settings, host = helped
             note = (
                 Message("{host} of weights on the host", host=human(host, "bytes"))
-                if said.weights_on_host
+                if settings.weights_on_host
                 else Message(
-                    "{layers_on_accelerator} layers on the GPU", layers_on_accelerator=said.layers_on_accelerator
+                    "{layers_on_accelerator} layers on the GPU", layers_on_accelerator=settings.layers_on_accelerator
                 )
             )
     if miss := _unserved(answer, what, width):
@@ -167,26 +171,26 @@ def _served(
         return None
     needed = answer.needed_bytes
     if load.request_rate is not None and share is None:  # of the requests that run at once, not of one
-        needed = at_rate(model, kind, width, said, load, answer)[1].needed_bytes
+        needed = at_rate(model, kind, width, settings, load, answer)[1].needed_bytes
     if share is not None:
-        taken = ceil(share * kind.accelerator.memory.usable_bytes)
-        if needed > taken:
+        share_bytes = ceil(share * kind.accelerator.memory.usable_bytes)
+        if needed > share_bytes:
             refused.append(
                 (
-                    needed - taken,
+                    needed - share_bytes,
                     (
                         Message(
                             "{what}: needs {needed}, and {@gpu_memory_utilization} {share:g} is {taken}",
                             what=what,
                             needed=human(needed, "bytes"),
                             share=share,
-                            taken=human(taken, "bytes"),
+                            taken=human(share_bytes, "bytes"),
                         )
                     ),
                 )
             )
             return None
-        needed = taken
+        needed = share_bytes
     if needed > kind.free:
         refused.append(
             (
@@ -235,21 +239,25 @@ def _trained(
     refused: list[tuple[float, str]],
     what: str,
 ) -> Way | None:
-    said, run = options
+    settings, run = options
     if run.stray:
         raise InvalidInput(
             "options.{stray} is of a whole run, which needs a length: give tokens, epochs with "
             "{@dataset_tokens}, or {@max_steps}.",
             stray=run.stray,
         )
-    plan = training_plan(model, cluster, said, Question())
+    plan = training_plan(model, cluster, settings, Question())
     needed = float(training_memory(model, plan, cluster).needed)
     tried = (
-        [(said, "")] if needed <= kind.free else trained_with_host(model, kind, cluster, said) if job.offload else []
+        [(settings, "")]
+        if needed <= kind.free
+        else trained_with_host(model, kind, cluster, settings)
+        if job.offload
+        else []
     )
     miss = (needed - kind.free) * cluster.size, _lacks(what, needed, kind.free)
-    for each, note in tried:
-        answer = train(model, cluster, each, replace(run, deadline=None), reserve_bytes=kind.reserve)
+    for attempt, note in tried:
+        answer = train(model, cluster, attempt, replace(run, deadline=None), reserve_bytes=kind.reserve)
         why = _host_lacks(answer, kind, note) or _late(answer, run)
         if not why:
             step = answer.step_time.value if answer.step_time is not None else None
@@ -311,7 +319,7 @@ def _late(answer: Answer, run: RunOptions) -> str:
 
 
 def _options(job: Job) -> tuple[Any, Any]:
-    """Options of the job, as the estimator takes them."""
+    """The options of a job in the types that the estimator takes."""
     forms: tuple[type[Struct], type[Struct]] = (
         (ServingOptions, LoadOptions) if job.kind == "serve" else (TrainingOptions, RunOptions)
     )
@@ -319,13 +327,13 @@ def _options(job: Job) -> tuple[Any, Any]:
     for name in job.options:
         if name.replace("-", "_") not in names:
             raise InvalidInput("options.{name}: {unknown}", name=name, unknown=unknown("option", name, names))
-    said = {name.replace("-", "_"): value for name, value in job.options.items()}
-    first, second = (_form(form, said) for form in forms)
+    values = {name.replace("-", "_"): value for name, value in job.options.items()}
+    first, second = (_form(form, values) for form in forms)
     return first, second
 
 
-def _form(form: type[Struct], said: Mapping[str, Any]) -> Any:
-    return form(**{name: _value(form, name, value) for name, value in said.items() if name in form.__struct_fields__})
+def _form(form: type[Struct], values: Mapping[str, Any]) -> Any:
+    return form(**{name: _value(form, name, value) for name, value in values.items() if name in form.__struct_fields__})
 
 
 def _value(form: type[Struct], name: str, value: Any) -> Any:
@@ -347,11 +355,11 @@ def _value(form: type[Struct], name: str, value: Any) -> Any:
         raise InvalidInput("{where} takes no true or false. Got {value}.", where=where, value=shown(value))
     if isinstance(value, int) and not isinstance(value, bool) and int not in allowed and float in allowed:
         return float(value)
-    if not isinstance(value, tuple(each for each in allowed if isinstance(each, type))):
+    if not isinstance(value, tuple(option_type for option_type in allowed if isinstance(option_type, type))):
         raise InvalidInput(
             "{where} takes {allowed}. Got {value}.",
             where=where,
-            allowed=joined(" or ", (WORDS[each] for each in allowed if each in WORDS)),
+            allowed=joined(" or ", (WORDS[option_type] for option_type in allowed if option_type in WORDS)),
             value=shown(value),
         )
     return value

@@ -29,8 +29,8 @@ STEP = 64 * MIB
 def served_from_host(
     model: Model, kind: Kind, width: int, options: ServingOptions, load: LoadOptions, plain: Answer
 ) -> tuple[Answer, ServingOptions, int] | None:
-    """The same replica with as much of its weights in host memory as must be, and bytes of each rank there; None:
-    host memory does not help.
+    """The replica with only as many weights in host memory as needed, and their bytes on each rank; None where host
+    memory does not help.
     """
     if kind.accelerator.host_link is None:
         return None
@@ -45,10 +45,10 @@ def served_from_host(
         away += ceil(max(answer.needed_bytes - answer.usable_bytes, 0) / STEP) * STEP
         if away > room:
             return None
-        said = replace(options, weights_on_host=away)
-        answer = serve(model, kind.cluster(1, width), said, load, reserve_bytes=kind.reserve, advise=False)
+        settings = replace(options, weights_on_host=away)
+        answer = serve(model, kind.cluster(1, width), settings, load, reserve_bytes=kind.reserve, advise=False)
         if answer.fits:
-            return answer, said, away
+            return answer, settings, away
     return None
 
 
@@ -61,10 +61,10 @@ def _layers_on_host(
     low, high, best = 0, model.num_layers + 1, None
     while low < high:
         middle = (low + high + 1) // 2
-        said = replace(options, layers_on_accelerator=middle)
-        answer = serve(model, kind.cluster(1, width), said, load, reserve_bytes=kind.reserve, advise=False)
+        settings = replace(options, layers_on_accelerator=middle)
+        answer = serve(model, kind.cluster(1, width), settings, load, reserve_bytes=kind.reserve, advise=False)
         if answer.fits:
-            low, best = middle, (answer, said)
+            low, best = middle, (answer, settings)
         else:
             high = middle - 1
     if best is None:
@@ -89,10 +89,10 @@ def trained_with_host(
     rest fits; and what is away.
     """
     for name, away in ON_HOST.items():
-        said = replace(options, **away)
+        settings = replace(options, **away)
         try:
-            plan = training_plan(model, cluster, said, Question())
+            plan = training_plan(model, cluster, settings, Question())
             if training_memory(model, plan, cluster).needed <= kind.free:
-                yield said, name
+                yield settings, name
         except (InvalidPlan, MissingDatum):
             continue

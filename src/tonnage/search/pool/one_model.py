@@ -52,9 +52,9 @@ def serve_pipeline(
         )
     options, load, lengths = usual(model, options, load)
     stages = _stages(stages, options.pipeline_parallel_size)
-    said = options.tensor_parallel_size
+    fixed_width = options.tensor_parallel_size
     shapes, refused = _shapes(
-        [said] if said else powers(max(kind.each for kind in pool.kinds)),
+        [fixed_width] if fixed_width else powers(max(kind.each for kind in pool.kinds)),
         lambda width: Width(pool, model, options, load, width, offload=offload, alone=objective == "latency"),
     )
 
@@ -66,32 +66,30 @@ def serve_pipeline(
             unlike_round_seconds.evaluate(tau=total, tau_step=slowest, n_batches=going_round)
         )
 
-    found, considered = best_of(lambda: Search(shapes, model.num_layers, value, effort, stages, goal))
-    shown = searched(
-        effort, goal, "seconds", considered, found.value if found else None, found.bound if found else None
-    )
+    best, considered = best_of(lambda: Search(shapes, model.num_layers, value, effort, stages, goal))
+    shown = searched(effort, goal, "seconds", considered, best.value if best else None, best.bound if best else None)
     question = (
         asked_of(pool, effort, model=model.name, kind="serve", goal=objective, offload=offload, stages=stages) | lengths
     )
-    if found is None:
-        taken = _with_settings(question, shapes[0].question) if shapes else question
-        return _nothing(pool, model, shapes, shown, taken, refused, "serve")
-    rows, nodes, counts = _rows(found)
-    made = found.shape.answer(found.runs, list(found.checked), nodes)
+    if best is None:
+        settings = _with_settings(question, shapes[0].question) if shapes else question
+        return _nothing(pool, model, shapes, shown, settings, refused, "serve")
+    rows, nodes, counts = _rows(best)
+    times = best.shape.answer(best.runs, list(best.checked), nodes)
     figures = {
-        "tokens_per_second": made.output_tokens_per_second,
-        "tpot_seconds": made.tpot_seconds,
-        "ttft_seconds": _finite(made.ttft_seconds),
-        "token_alone_seconds" if objective == "latency" else "round_seconds": found.value,
+        "tokens_per_second": times.output_tokens_per_second,
+        "tpot_seconds": times.tpot_seconds,
+        "ttft_seconds": _finite(times.ttft_seconds),
+        "token_alone_seconds" if objective == "latency" else "round_seconds": best.value,
         "slowest_stage_seconds": max(row.seconds for row in rows),
     }
     usd, words = hourly(counts)
     alone = (
-        Message("{found} a token to one user alone, ", found=human(found.value, "seconds"))
+        Message("{found} a token to one user alone, ", found=human(best.value, "seconds"))
         if objective == "latency"
         else ""
     )
-    missed = _unmet(figures, found.shape.limits)
+    missed = _unmet(figures, best.shape.limits)
     text = _verdict(
         pool,
         model,
@@ -99,8 +97,8 @@ def serve_pipeline(
         Message(
             "{alone}{rate} tokens/s to {wanted}",
             alone=alone,
-            rate=_rate(made.output_tokens_per_second),
-            wanted=counted(found.shape.wanted, "users"),
+            rate=_rate(times.output_tokens_per_second),
+            wanted=counted(best.shape.wanted, "users"),
         ),
         shown,
     )
@@ -110,13 +108,13 @@ def serve_pipeline(
         "pipeline",
         placed=not missed,
         text=Message("the service level is not met: {missed}; {text}", missed=missed, text=text) if missed else text,
-        question=_with_settings(question, found.shape.question),
+        question=_with_settings(question, best.shape.question),
         stages=rows,
         figures=figures,
         usd=usd,
-        binding=joined("; ", (missed, _binding(found, rows))) if missed else _binding(found, rows),
+        binding=joined("; ", (missed, _binding(best, rows))) if missed else _binding(best, rows),
         nearest_miss=missed,
-        warnings=[*words, *_widths(found, options), *_notes(found)],
+        warnings=[*words, *_widths(best, options), *_notes(best)],
     )
 
 
@@ -156,27 +154,25 @@ def train_pipeline(
             unlike_step_seconds.evaluate(tau=total, tau_step=slowest, m=shape.microbatches)
         )
 
-    found, considered = best_of(lambda: Search(shapes, model.num_layers, value, effort, stages, goal))
-    shown = searched(
-        effort, goal, "seconds", considered, found.value if found else None, found.bound if found else None
-    )
+    best, considered = best_of(lambda: Search(shapes, model.num_layers, value, effort, stages, goal))
+    shown = searched(effort, goal, "seconds", considered, best.value if best else None, best.bound if best else None)
     question = asked_of(pool, effort, model=model.name, kind="train", offload=offload, stages=stages)
-    if found is None:
+    if best is None:
         return _nothing(pool, model, shapes, shown, question, refused, "train")
-    rows, _, counts = _rows(found)
-    step = found.shape.step_seconds(found.runs)
+    rows, _, counts = _rows(best)
+    step = best.shape.step_seconds(best.runs)
     figures = {
         "step_seconds": step,
-        "tokens_per_second": found.shape.tokens / step,
+        "tokens_per_second": best.shape.tokens / step,
         "slowest_stage_seconds": max(row.seconds for row in rows),
-        "pipeline_seconds": found.value,
+        "pipeline_seconds": best.value,
     }
     usd, words = hourly(counts)
     text = _verdict(
         pool,
         model,
         rows,
-        Message("{rate} tokens/s, {step} a step", rate=_rate(found.shape.tokens / step), step=human(step, "seconds")),
+        Message("{rate} tokens/s, {step} a step", rate=_rate(best.shape.tokens / step), step=human(step, "seconds")),
         shown,
     )
     return document(
@@ -185,12 +181,12 @@ def train_pipeline(
         "pipeline",
         placed=True,
         text=text,
-        question=_with_settings(question, found.shape.question),
+        question=_with_settings(question, best.shape.question),
         stages=rows,
         figures=figures,
         usd=usd,
-        binding=_binding(found, rows),
-        warnings=[*words, *_notes(found)],
+        binding=_binding(best, rows),
+        warnings=[*words, *_notes(best)],
     )
 
 
@@ -200,34 +196,35 @@ def powers(most: int) -> list[int]:
 
 
 def _shapes(sizes: list[Any], make: Callable[[Any], Any]) -> tuple[list[Any], list[str]]:
-    """Those that the model and the engine allow; the words of the others. Where none is allowed for a reason that is
+    """The shapes that the model and the engine allow, and why the others are refused. Where none is allowed for a
+    reason that is
     the user's, it is said.
     """
-    found: list[Any] = []
+    usable: list[Any] = []
     refused: list[TonnageError] = []
     for size in sizes:
         try:
-            made = make(size)
+            shape = make(size)
         except InvalidPlan as error:
             refused.append(error)
             continue
-        refused += made.why
-        if made.kinds:
-            found.append(made)
-    if not found and refused:
+        refused += shape.why
+        if shape.kinds:
+            usable.append(shape)
+    if not usable and refused:
         raise refused[0]
-    return found, list(dict.fromkeys(str(each) for each in refused))
+    return usable, list(dict.fromkeys(str(reason) for reason in refused))
 
 
-def _stages(said: int | None, also: int | None) -> int | None:
-    """--stages, or --pipeline-parallel-size, which is the same here."""
-    if said is not None and also is not None and said != also:
+def _stages(number: int | None, also: int | None) -> int | None:
+    """The number of stages: --stages, or --pipeline-parallel-size, which is the same here."""
+    if number is not None and also is not None and number != also:
         raise InvalidInput(
             "{@stages} and {@pipeline_parallel_size} are the same here: give one. Got {said} and {also}.",
-            said=said,
+            said=number,
             also=also,
         )
-    return also if said is None else said
+    return also if number is None else number
 
 
 def _unmet(figures: dict[str, float | None], limits: dict[str, float]) -> str:
@@ -256,11 +253,11 @@ def _finite(seconds: float | None) -> float | None:
     return None if seconds is None or seconds == inf else float(seconds)
 
 
-def _rows(found: BestPipeline) -> tuple[list[StageRow], list[str], list[tuple[Kind, int]]]:
+def _rows(best: BestPipeline) -> tuple[list[StageRow], list[str], list[tuple[Kind, int]]]:
     """A row for each stage, the node of each, and how many accelerators of which kind."""
-    shape, rows, nodes, counts = found.shape, [], [], []
+    shape, rows, nodes, counts = best.shape, [], [], []
     seats = Seats(shape.kinds)
-    for number, (run, each) in enumerate(zip(found.runs, found.checked, strict=True)):
+    for number, (run, stage) in enumerate(zip(best.runs, best.checked, strict=True)):
         kind = shape.kinds[run.kind]
         where = seats.take(kind, shape.width)
         nodes.append("+".join(where))
@@ -273,10 +270,10 @@ def _rows(found: BestPipeline) -> tuple[list[StageRow], list[str], list[tuple[Ki
                 accelerators=shape.width,
                 first_layer=run.start,
                 layers=run.layers,
-                needed_bytes=round(each.needed - each.on_host),
-                usable_bytes=round(each.usable),
-                on_host_bytes=round(each.on_host),
-                seconds=each.seconds,
+                needed_bytes=round(stage.needed - stage.on_host),
+                usable_bytes=round(stage.usable),
+                on_host_bytes=round(stage.on_host),
+                seconds=stage.seconds,
             )
         )
     return rows, nodes, counts
@@ -296,11 +293,13 @@ def _verdict(pool: Pool, model: Model, rows: list[StageRow], speed: str, shown: 
     return f"{on} {hold} {model.name}: {counted(len(rows), 'stages')}, {speed}, {proof(shown)}"
 
 
-def _binding(found: BestPipeline, rows: list[StageRow]) -> str:
-    """What keeps it from being faster: the slowest stage, and whether memory keeps layers away from faster ones."""
+def _binding(best: BestPipeline, rows: list[StageRow]) -> str:
+    """The sentence on what limits the speed: the slowest stage, and whether memory keeps layers away from faster
+    ones.
+    """
     slowest = max(rows, key=lambda row: row.seconds)
     full = [row for row in rows if row.needed_bytes + _layer_bytes(row) > row.usable_bytes]
-    said = Message(
+    text = Message(
         "stage {stage} ({accelerator}, {layers}) is the slowest: {seconds}",
         stage=slowest.stage,
         accelerator=slowest.accelerator,
@@ -309,39 +308,39 @@ def _binding(found: BestPipeline, rows: list[StageRow]) -> str:
     )
     if full:
         names = listed(dict.fromkeys(row.accelerator for row in full))
-        said += Message(
+        text += Message(
             "; memory binds on {count} ({names}), without room for another layer",
             count=counted(len(full), "stages"),
             names=names,
         )
-    return said
+    return text
 
 
 def _layer_bytes(row: StageRow) -> float:
     return row.needed_bytes / max(row.layers, 1)
 
 
-def _widths(found: BestPipeline, options: ServingOptions) -> list[str]:
-    plan = found.shape.plans[0]
+def _widths(best: BestPipeline, options: ServingOptions) -> list[str]:
+    plan = best.shape.plans[0]
     engine = serving_runtime(plan.engine, plan.engine_version)
-    if not engine.partition_variable or len(found.runs) < 2:
+    if not engine.partition_variable or len(best.runs) < 2:
         return []
-    partition = ",".join(str(run.layers) for run in found.runs)
-    said = (
+    partition = ",".join(str(run.layers) for run in best.runs)
+    note = (
         f"{engine.version.partition(' ')[0]} takes these stages as {engine.partition_variable}={partition} "
-        f"with --tensor-parallel-size {found.shape.width} "
-        f"--pipeline-parallel-size {len(found.runs)}, its ranks in the order of the stages."
+        f"with --tensor-parallel-size {best.shape.width} "
+        f"--pipeline-parallel-size {len(best.runs)}, its ranks in the order of the stages."
     )
-    return [said]
+    return [note]
 
 
-def _notes(found: BestPipeline) -> list[str]:
-    left_out = [Message("not used: {each}", each=each) for each in found.shape.why]
-    return [*left_out, *found.shape.unlinked, *found.shape.question.warnings]
+def _notes(best: BestPipeline) -> list[str]:
+    left_out = [Message("not used: {each}", each=reason) for reason in best.shape.why]
+    return [*left_out, *best.shape.unlinked, *best.shape.question.warnings]
 
 
-def _with_settings(question: dict[str, Entry], made: Any) -> dict[str, Entry]:
-    """What the estimator took, without what the search decided."""
+def _with_settings(question: dict[str, Entry], estimated: Any) -> dict[str, Entry]:
+    """The question with the settings that the estimator took, without those that the search decided."""
     own = (
         "on",
         "pipeline_parallel_size",
@@ -351,13 +350,13 @@ def _with_settings(question: dict[str, Entry], made: Any) -> dict[str, Entry]:
         "model",
         "reserve_bytes",
     )
-    found = {name: entry for name, entry in made.entries.items() if name not in (*own, *question)}
-    if (users := found.get("concurrency")) is not None and users.value == USERS and users.origin == "given":
-        found["concurrency"] = Entry(USERS, "default", SEARCHED_USERS)
-    if (batch := found.get("global_batch_size")) is not None and batch.value == SEQUENCES:
+    settings = {name: entry for name, entry in estimated.entries.items() if name not in (*own, *question)}
+    if (users := settings.get("concurrency")) is not None and users.value == USERS and users.origin == "given":
+        settings["concurrency"] = Entry(USERS, "default", SEARCHED_USERS)
+    if (batch := settings.get("global_batch_size")) is not None and batch.value == SEQUENCES:
         why = "sequences of a step, the same for all plans that are compared"
-        found["global_batch_size"] = Entry(batch.value, batch.origin, why)
-    return question | found
+        settings["global_batch_size"] = Entry(batch.value, batch.origin, why)
+    return question | settings
 
 
 def _nothing(
@@ -392,12 +391,12 @@ def _nothing(
         question=question,
         binding=binding,
         nearest_miss=joined("; ", (miss, hint)),
-        warnings=[*refused, *(each for shape in shapes for each in getattr(shape, "unlinked", ()))],
+        warnings=[*refused, *(warning for shape in shapes for warning in getattr(shape, "unlinked", ()))],
     )
 
 
 def _missed(pool: Pool, model: Model, shapes: list[Any], stages: int | None) -> tuple[str, str]:
-    """What binds, and how much was missing."""
+    """The limit that binds, and how much was missing."""
     rooms = [sum(cost.most for cost in shape.costs(1)) for shape in shapes]
     if not shapes:
         largest = max(pool.kinds, key=lambda kind: kind.each)
@@ -439,10 +438,10 @@ def _missed(pool: Pool, model: Model, shapes: list[Any], stages: int | None) -> 
             name=name,
         )
         return binding, Message("short by {over} an accelerator", over=human(over, "bytes"))
-    kinds, others = _looked_at(pool, shape, number)
+    kinds, others = _kinds_looked_at(pool, shape, number)
     free = sum(kind.size * kind.free for kind in kinds)
     of = "the whole pool" if free == pool.free_bytes else listed(dict.fromkeys(kind.name for kind in kinds))
-    whole = (
+    memory = (
         Message("the memory of {of}: {free}", of=of, free=human(free, "bytes"))
         if stages is None
         else Message("the memory of {stages} stages: {free}", stages=stages, free=human(free, "bytes"))
@@ -450,7 +449,9 @@ def _missed(pool: Pool, model: Model, shapes: list[Any], stages: int | None) -> 
     if held >= model.num_layers:
         return (
             Message(
-                "{whole} hold the layers one by one, but not in any order of stages{others}", whole=whole, others=others
+                "{whole} hold the layers one by one, but not in any order of stages{others}",
+                whole=memory,
+                others=others,
             ),
             "less than a layer is missing",
         )
@@ -458,7 +459,7 @@ def _missed(pool: Pool, model: Model, shapes: list[Any], stages: int | None) -> 
     return (
         Message(
             "{whole} hold {held} of {num_layers}{others}",
-            whole=whole,
+            whole=memory,
             held=held,
             num_layers=counted(model.num_layers, "layers"),
             others=others,
@@ -471,7 +472,7 @@ def _missed(pool: Pool, model: Model, shapes: list[Any], stages: int | None) -> 
     )
 
 
-def _looked_at(pool: Pool, shape: Any, stages: int) -> tuple[list[Kind], str]:
+def _kinds_looked_at(pool: Pool, shape: Any, stages: int) -> tuple[list[Kind], str]:
     """Kinds that such a pipeline has stages on, and of the others why it has none."""
     kinds = [kind for kind, cost in zip(shape.kinds, shape.costs(stages), strict=True) if cost.most]
     if stages == 1:  # one stage is on one kind: the one that holds most layers
@@ -483,7 +484,7 @@ def _looked_at(pool: Pool, shape: Any, stages: int) -> tuple[list[Kind], str]:
     words = []
     why: str
     for kind in pool.kinds:
-        if any(kind is each for each in kinds):
+        if any(kind is used for used in kinds):
             continue
         if kind.each < shape.width:
             why = Message("has {each} in a node, and a stage takes {width}", each=kind.each, width=shape.width)
@@ -494,11 +495,11 @@ def _looked_at(pool: Pool, shape: Any, stages: int) -> tuple[list[Kind], str]:
         else:
             why = "is not used: see the notes"
         words.append(f"{kind.name} {why}")
-    return kinds, "".join(f"; {each}" for each in dict.fromkeys(words))
+    return kinds, "".join(f"; {reason}" for reason in dict.fromkeys(words))
 
 
 def _one_layer(shape: Any, number: int) -> tuple[float, float, str]:
-    """What one layer alone is short by, needs, and on what."""
+    """The bytes that one layer alone lacks, the bytes that it needs, and on what."""
     cost = shape.costs(3)[number]
     needed = cost.fixed_bytes + cost.bytes[-1] + (cost.kept[-1] if cost.kept else 0)
     return max(needed - cost.usable, 0.0), needed, shape.kinds[number].name

@@ -61,25 +61,25 @@ class Spot(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def _spots(packing: Packing, solved: Solved, number: int) -> list[Spot]:
-    found = []
-    beside = Counter[tuple[str, int]]()
+    spots = []
+    replicas_on = Counter[tuple[str, int]]()
     for seat in packing.seats:
         if seat.accelerator >= 0:
-            beside[seat.part, seat.accelerator] += solved.whole(seat.column)
+            replicas_on[seat.part, seat.accelerator] += solved.whole(seat.column)
     for seat in packing.seats:
         if seat.job == number:
             spot = Spot(
                 way=seat.way,
                 nodes=[seat.node],
-                beside=max(beside[seat.part, seat.accelerator], 1) if seat.accelerator >= 0 else 1,
+                beside=max(replicas_on[seat.part, seat.accelerator], 1) if seat.accelerator >= 0 else 1,
             )
-            found += [spot] * solved.whole(seat.column)
-    for job, way, taken, of in packing.several:
-        if job == number and solved.is_on(taken):
-            found.append(
+            spots += [spot] * solved.whole(seat.column)
+    for job, way, is_used, of in packing.several:
+        if job == number and solved.is_on(is_used):
+            spots.append(
                 Spot(way=way, nodes=[packing.parts[part][1] for part, column in of.items() if solved.is_on(column)])
             )
-    return found
+    return spots
 
 
 def _used(packing: Packing, solved: Solved | None) -> int:
@@ -90,7 +90,7 @@ def _used(packing: Packing, solved: Solved | None) -> int:
     shared = {
         (seat.part, seat.accelerator) for seat in packing.seats if seat.accelerator >= 0 and solved.whole(seat.column)
     }
-    return own + len(shared) + sum(way.size for _, way, taken, _ in packing.several if solved.is_on(taken))
+    return own + len(shared) + sum(way.size for _, way, is_used, _ in packing.several if solved.is_on(is_used))
 
 
 def _answer(
@@ -99,23 +99,23 @@ def _answer(
     rows: list[JobRow] = []
     moves: list[MoveRow] = []
     warnings: list[str] = []
-    for number, each in enumerate(packing.jobs):
+    for number, ways in enumerate(packing.jobs):
         spots = _spots(packing, solved, number) if solved is not None and solved.values is not None else []
-        made, moved = _rows(pool, each, spots)
-        rows += made
+        job_rows, moved = _rows(pool, ways, spots)
+        rows += job_rows
         moves += moved
-        warnings += _stranded(pool, each, packing, number)
-        if not made[0].nodes:
-            made[0].why = _why_not(each, packing)
+        warnings += _stranded(pool, ways, packing, number)
+        if not job_rows[0].nodes:
+            job_rows[0].why = _why_not(ways, packing)
     unplaced = list(dict.fromkeys(row.job for row in rows if row.state == "unplaced"))
     spent = [row.usd_per_hour for row in rows if row.nodes]
     usd = (
         None
-        if not spent or any(each is None for each in spent)
-        else float(sum(each for each in spent if each is not None))
+        if not spent or any(price is None for price in spent)
+        else float(sum(price for price in spent if price is not None))
     )
     search = searched(
-        effort, "priority of placed jobs", "priority", sum(len(each.ways) for each in packing.jobs), worth, proven
+        effort, "priority of placed jobs", "priority", sum(len(ways.ways) for ways in packing.jobs), worth, proven
     )
     text = _text(pool, len(packing.jobs), _used(packing, solved), moves, unplaced, proof(search), elastic=elastic)
     question = asked_of(pool, effort, jobs=len(packing.jobs), leave=sorted(pool.left), join=sorted(pool.joined))
@@ -150,9 +150,9 @@ def _answer(
     )
 
 
-def _rows(pool: Pool, each: Ways, spots: list[Spot]) -> tuple[list[JobRow], list[MoveRow]]:
-    """A row for each replica, those that stay first; and what moves."""
-    job = each.job
+def _rows(pool: Pool, ways: Ways, spots: list[Spot]) -> tuple[list[JobRow], list[MoveRow]]:
+    """A row for each replica, those that stay first; and a row for each replica that moves."""
+    job = ways.job
     now = Counter(job.runs_on)
     stays, others = [], []
     for spot in spots:
@@ -224,34 +224,34 @@ def _outside(pool: Pool, node: str) -> Link | None:
     return None
 
 
-def _stranded(pool: Pool, each: Ways, packing: Packing, number: int) -> list[str]:
+def _stranded(pool: Pool, ways: Ways, packing: Packing, number: int) -> list[str]:
     """Nodes on which a job is said to run, and on which by the estimate it cannot."""
-    found: list[str] = []
-    for node in dict.fromkeys(each.job.runs_on):
+    notes: list[str] = []
+    for node in dict.fromkeys(ways.job.runs_on):
         if node not in pool.left and (number, node) not in packing.kept:
-            found.append(
+            notes.append(
                 Message(
                     "{job} is said to run on {node}, where by the estimate it does not fit: it is placed anew.",
-                    job=each.job.name,
+                    job=ways.job.name,
                     node=node,
                 )
             )
-    return found
+    return notes
 
 
-def _why_not(each: Ways, packing: Packing) -> str:
-    job = each.job
-    if not each.ways:
+def _why_not(ways: Ways, packing: Packing) -> str:
+    job = ways.job
+    if not ways.ways:
         return (
-            Message("no node holds it: {refused}", refused=each.refused[0])
-            if each.refused
+            Message("no node holds it: {refused}", refused=ways.refused[0])
+            if ways.refused
             else "no node holds it: no node has so many accelerators"
         )
-    able = listed(dict.fromkeys(f"{way.size}x{way.kind.name}" for way in each.ways))
+    able = listed(dict.fromkeys(f"{way.size}x{way.kind.name}" for way in ways.ways))
     many = f"{counted(job.replicas, 'replicas')} of " if job.replicas > 1 else ""
     alone = {
         way.kind.name: sum(kind.size for kind in packing.pool.kinds if kind.name == way.kind.name) // way.size
-        for way in each.ways
+        for way in ways.ways
     }
     if sum(alone.values()) < job.replicas:
         return Message(
@@ -264,9 +264,9 @@ def _why_not(each: Ways, packing: Packing) -> str:
 
 
 def _miss(packing: Packing, unplaced: list[str]) -> str:
-    for each in packing.jobs:
-        if each.job.name in unplaced and not each.ways and each.refused:
-            return f"{each.job.name} on {each.refused[0]}"
+    for ways in packing.jobs:
+        if ways.job.name in unplaced and not ways.ways and ways.refused:
+            return f"{ways.job.name} on {ways.refused[0]}"
     return ""
 
 
@@ -283,11 +283,11 @@ def _text(
         if len(pool.types) > 1
         else f"{used} of {pool.describe()}"
     )
-    said = Message(
+    text = Message(
         "all {total} placed on {on}" if total > 1 else "{total} placed on {on}", total=counted(total, "jobs"), on=on
     )
     if unplaced:
-        said = Message(
+        text = Message(
             "{total} of {total2} placed on {on}: {unplaced} not",
             total=total - len(unplaced),
             total2=counted(total, "jobs"),
@@ -295,7 +295,7 @@ def _text(
             unplaced=listed(unplaced),
         )
     if not elastic and not moves:
-        return joined(", ", (said, proven))
+        return joined(", ", (text, proven))
     moved = (
         Message("{count} moves", count=counted(len(moves), "replicas"))
         if len(moves) == 1
@@ -303,5 +303,5 @@ def _text(
         if moves
         else "nothing moves"
     )
-    size = Message(" ({bytes})", bytes=human(sum(each.copied_bytes for each in moves), "bytes")) if moves else ""
-    return Message("{said}, {moved}{size}, {proven}", said=said, moved=moved, size=size, proven=proven)
+    size = Message(" ({bytes})", bytes=human(sum(move.copied_bytes for move in moves), "bytes")) if moves else ""
+    return Message("{said}, {moved}{size}, {proven}", said=text, moved=moved, size=size, proven=proven)

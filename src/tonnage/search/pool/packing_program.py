@@ -42,26 +42,26 @@ class Packing:
         self.several: list[
             tuple[int, Way, int, dict[str, int]]
         ] = []  # job, way, whether it is taken, and of each part whether
-        for number, each in enumerate(jobs):
-            self._sit(number, each)
+        for number, ways in enumerate(jobs):
+            self._add_seats(number, ways)
         self.shared = self._shared()
         self._counts()
         self._rooms()
         self.kept = self._kept()
 
-    def _sit(self, number: int, each: Ways) -> None:
-        for way in each.ways:
+    def _add_seats(self, number: int, ways: Ways) -> None:
+        for way in ways.ways:
             if way.parts > 1:
-                taken = self.program.column()
+                is_used = self.program.column()
                 of = {part: self.program.column() for part in way.kind.parts}
-                self.program.row([*((column, 1.0) for column in of.values()), (taken, -float(way.parts))], 0, 0)
-                self.several.append((number, way, taken, of))
+                self.program.row([*((column, 1.0) for column in of.values()), (is_used, -float(way.parts))], 0, 0)
+                self.several.append((number, way, is_used, of))
                 continue
             for part, node in zip(way.kind.parts, way.kind.nodes, strict=True):
-                shares = each.job.shares and way.width == 1
+                shares = ways.job.shares and way.width == 1
                 for accelerator in range(way.kind.each) if shares else (-1,):
                     fit = int(way.kind.free // max(way.needed, 1)) if shares else way.kind.each // way.width
-                    most = min(each.job.replicas, fit)
+                    most = min(ways.job.replicas, fit)
                     if most:
                         column = self.program.column(0.0, 0, most)
                         self.seats.append(
@@ -70,12 +70,12 @@ class Packing:
 
     def _shared(self) -> dict[tuple[str, int], int]:
         """Accelerators that replicas share: whether each is one, and that it holds them all."""
-        found: dict[tuple[str, int], int] = {}
+        columns: dict[tuple[str, int], int] = {}
         for seat in self.seats:
             if seat.accelerator >= 0:
-                found.setdefault((seat.part, seat.accelerator), -1)
-        for part, accelerator in sorted(found):
-            column = found[part, accelerator] = self.program.column()
+                columns.setdefault((seat.part, seat.accelerator), -1)
+        for part, accelerator in sorted(columns):
+            column = columns[part, accelerator] = self.program.column()
             kind = self.parts[part][0]
             own = [
                 (seat.column, seat.way.needed / GIB)
@@ -83,16 +83,16 @@ class Packing:
                 if (seat.part, seat.accelerator) == (part, accelerator)
             ]
             self.program.row([*own, (column, -kind.free / GIB)], high=0)
-            if (before := found.get((part, accelerator - 1))) is not None and before >= 0:
+            if (before := columns.get((part, accelerator - 1))) is not None and before >= 0:
                 self.program.row([(column, 1), (before, -1)], high=0)  # the first ones first: they are alike
-        return found
+        return columns
 
     def _counts(self) -> None:
-        """A job is placed where all its replicas are."""
-        for number, each in enumerate(self.jobs):
+        """Add the rows that make a job count as placed only with all its replicas."""
+        for number, ways in enumerate(self.jobs):
             terms = [(seat.column, 1.0) for seat in self.seats if seat.job == number]
-            terms += [(taken, 1.0) for job, _, taken, _ in self.several if job == number]
-            self.program.row([*terms, (self.placed[number], -float(each.job.replicas))], 0, 0)
+            terms += [(is_used, 1.0) for job, _, is_used, _ in self.several if job == number]
+            self.program.row([*terms, (self.placed[number], -float(ways.job.replicas))], 0, 0)
 
     def _rooms(self) -> None:
         """Accelerators of each part, and host memory of each node."""
@@ -125,9 +125,9 @@ class Packing:
 
     def _kept(self) -> dict[tuple[int, str], int]:
         """Replicas of a job that stay on a node on which they run: a column for each."""
-        found = {}
-        for number, each in enumerate(self.jobs):
-            for node, now in Counter(each.job.runs_on).items():
+        columns = {}
+        for number, ways in enumerate(self.jobs):
+            for node, now in Counter(ways.job.runs_on).items():
                 terms = [(seat.column, 1.0) for seat in self.seats if seat.job == number and seat.node == node]
                 terms += [
                     (of[part], 1.0)
@@ -139,8 +139,8 @@ class Packing:
                 if terms:
                     column = self.program.column(0.0, 0, now)
                     self.program.row([*terms, (column, -1.0)], low=0)
-                    found[number, node] = column
-        return found
+                    columns[number, node] = column
+        return columns
 
     # ---- one objective after the other ----
 
@@ -155,18 +155,18 @@ class Packing:
         return solved
 
     def running(self) -> dict[int, float]:
-        """Replicas that stay."""
+        """The gain of replicas that stay where they run."""
         return dict.fromkeys(self.kept.values(), 1.0)
 
     def bytes_kept(self) -> dict[int, float]:
-        """GiB that need not be copied."""
+        """The gain of GiB that need not be copied."""
         return {
             column: max((way.copied for way in self.jobs[job].ways), default=0.0) / GIB
             for (job, _), column in self.kept.items()
         }
 
     def priority(self) -> dict[int, float]:
-        return {column: each.job.priority for column, each in zip(self.placed, self.jobs, strict=True)}
+        return {column: ways.job.priority for column, ways in zip(self.placed, self.jobs, strict=True)}
 
     def thrift(self) -> dict[int, float]:
         """Less cost: dollars an hour where all prices are known, else accelerators. Of equal ones the nodes that the
@@ -175,9 +175,11 @@ class Packing:
         priced = all(kind.price is not None for kind in self.pool.kinds)
         order = {part: number / len(self.parts) for number, part in enumerate(self.parts)}
 
-        def each(part: str) -> float:
+        def worth_of(part: str) -> float:
             return -((self.parts[part][0].price or 0.0) if priced else 1.0) - LITTLE * (1 + order[part])
 
-        found = {seat.column: each(seat.part) * seat.way.width for seat in self.seats if seat.accelerator < 0}
-        found |= {column: each(part) for (part, _), column in self.shared.items()}
-        return found | {column: each(part) * way.width for _, way, _, of in self.several for part, column in of.items()}
+        worths = {seat.column: worth_of(seat.part) * seat.way.width for seat in self.seats if seat.accelerator < 0}
+        worths |= {column: worth_of(part) for (part, _), column in self.shared.items()}
+        return worths | {
+            column: worth_of(part) * way.width for _, way, _, of in self.several for part, column in of.items()
+        }

@@ -41,20 +41,20 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def reserve(self) -> int:
-        """Bytes of each accelerator that others hold."""
+        """Bytes of each accelerator that other jobs hold."""
         return self.accelerator.memory.usable_bytes - self.free
 
     @property
     def size(self) -> int:
         return self.each * len(self.parts)
 
-    def cluster(self, nodes: int, each: int) -> Cluster:
-        """A cluster of `nodes` nodes with `each` accelerators of each."""
-        return Cluster(accelerator=self.accelerator, num_nodes=nodes, accelerators_per_node=each, node=self.node)
+    def cluster(self, nodes: int, per_node: int) -> Cluster:
+        """A cluster of `nodes` nodes with `per_node` accelerators of each."""
+        return Cluster(accelerator=self.accelerator, num_nodes=nodes, accelerators_per_node=per_node, node=self.node)
 
 
 class Pool:
-    """What is free of a pool, by kind."""
+    """The free accelerators of a pool, by kind."""
 
     def __init__(self, inventory: Inventory, *, leave: Iterable[str] = (), join: Iterable[str] = ()):
         self.inventory = inventory
@@ -84,14 +84,14 @@ class Pool:
         chip = accelerator_named(form.accelerator)
         free = chip.memory.usable_bytes if form.free_memory is None else bytes_of(form.free_memory, "free_memory")
         price, node = self._price(form), node_of(form)
-        found = []
+        kinds = []
         for name in node_names(form):
             if name in self.left:
                 continue
             amounts = _left_free(form, name, free)
             for number, (size, count) in enumerate(sorted(amounts.items(), reverse=True)):
                 part = name if number == 0 else Message("{name} ({size} free)", name=name, size=human(size, "bytes"))
-                found.append(
+                kinds.append(
                     Kind(
                         group=form.name,
                         accelerator=chip,
@@ -103,7 +103,7 @@ class Pool:
                         nodes=(name,),
                     )
                 )
-        return found
+        return kinds
 
     def _price(self, form: NodeForm) -> float | None:
         if form.price is not None:
@@ -121,7 +121,7 @@ class Pool:
 
     @property
     def types(self) -> list[str]:
-        """Accelerators that the pool has, each once."""
+        """The names of the pool's accelerators, each once."""
         return list(dict.fromkeys(kind.accelerator.name for kind in self.kinds))
 
     @property
@@ -129,7 +129,7 @@ class Pool:
         return sum(kind.size * kind.free for kind in self.kinds)
 
     def describe(self) -> str:
-        """How many of what."""
+        """The number of accelerators of each type, as text."""
         counts: Counter[str] = Counter()
         for kind in self.kinds:
             counts[kind.accelerator.name] += kind.size
@@ -137,7 +137,7 @@ class Pool:
 
 
 def _joined_kinds(known: Kind, more: Kind) -> Kind:
-    """Both as one: they are alike."""
+    """Two kinds that are alike as one kind."""
     group = known.group if more.group in known.group.split(", ") else f"{known.group}, {more.group}"
     return replace(known, group=group, parts=known.parts + more.parts, nodes=known.nodes + more.nodes)
 
@@ -148,8 +148,8 @@ def _left_free(form: NodeForm, name: str, free: int) -> Counter[int]:
     for held in form.held:
         if held.node not in (None, name):
             continue
-        taken = free if held.memory is None else bytes_of(held.memory, "memory")
-        able = [index for index in range(form.count) if state[index] >= taken]
+        held_bytes = free if held.memory is None else bytes_of(held.memory, "memory")
+        able = [index for index in range(form.count) if state[index] >= held_bytes]
         if held.memory is not None:  # those that share are put on what is shared already
             able.sort(key=lambda index: state[index])
         else:
@@ -161,11 +161,11 @@ def _left_free(form: NodeForm, name: str, free: int) -> Counter[int]:
                 name=name,
                 job=held.job or "others",
                 accelerators=held.accelerators,
-                taken=human(taken, "bytes"),
+                taken=human(held_bytes, "bytes"),
                 count=len(able),
             )
         for index in able[: held.accelerators]:
-            state[index] -= taken
+            state[index] -= held_bytes
     return Counter(size for size in state if size > 0)
 
 
@@ -203,12 +203,12 @@ def _leaving(inventory: Inventory, names: Iterable[str], joined: frozenset[str])
     groups = {form.name: node_names(form) for form in here}
     known = [name for form in here for name in node_names(form)]
     away = {name: form.name for form in inventory.spare if form not in here for name in (form.name, *node_names(form))}
-    found: set[str] = set()
+    leaving: set[str] = set()
     for name in names:
         if name in groups:
-            found.update(groups[name])
+            leaving.update(groups[name])
         elif name in known:
-            found.add(name)
+            leaving.add(name)
         elif name in away:
             raise InvalidInput(
                 "{@leave}: {name} is spare and not in the pool, so it cannot leave it: leave it out, or "
@@ -218,7 +218,7 @@ def _leaving(inventory: Inventory, names: Iterable[str], joined: frozenset[str])
             )
         else:
             raise InvalidInput("{@leave}: {unknown}", unknown=unknown("node", name, dict.fromkeys([*known, *groups])))
-    return frozenset(found)
+    return frozenset(leaving)
 
 
 def _joined(inventory: Inventory, names: Iterable[str]) -> frozenset[str]:

@@ -62,28 +62,30 @@ def place(
                 "split and objective are of serving: a training run is one pipeline, the fastest there is."
             )
         return train_pipeline(pool, model, options, effort=effort, offload=offload, stages=stages)
-    said, asked = options or ServingOptions(), load or LoadOptions()
+    settings, demanded = options or ServingOptions(), load or LoadOptions()
     alone = split == "replicas" or (
         split == "auto"
         and objective == "throughput"
         and stages is None
-        and said.pipeline_parallel_size is None
-        and runs_on_one_node(pool, model, said, asked)
+        and settings.pipeline_parallel_size is None
+        and runs_on_one_node(pool, model, settings, demanded)
     )
     if alone:
-        return replicas(pool, model, said, asked, effort=effort, offload=offload)
-    return serve_pipeline(pool, model, said, asked, effort=effort, objective=objective, offload=offload, stages=stages)
+        return replicas(pool, model, settings, demanded, effort=effort, offload=offload)
+    return serve_pipeline(
+        pool, model, settings, demanded, effort=effort, objective=objective, offload=offload, stages=stages
+    )
 
 
 def _only_jobs(split: str, objective: str, *, offload: bool, stages: int | None) -> None:
     """Options of one model that have no meaning for jobs."""
-    said = {
+    is_given = {
         "split": split != "auto",
         "objective": objective != "throughput",
         "offload": offload,
         "stages": stages is not None,
     }
-    for name, is_said in said.items():
+    for name, is_said in is_given.items():
         if is_said:
             where = ": write it to the job" if name == "offload" else ""
             raise InvalidInput("{name} is of one model, and none is named{where}.", name=option_name(name), where=where)

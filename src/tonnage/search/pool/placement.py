@@ -49,7 +49,7 @@ class Placement(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def shown(pool: Pool) -> PoolShown:
-    """The pool as a document has it."""
+    """The pool in the form that documents show."""
     types: dict[str, int] = {}
     for kind in pool.kinds:
         types[kind.name] = types.get(kind.name, 0) + kind.size
@@ -66,7 +66,7 @@ def shown(pool: Pool) -> PoolShown:
 def searched(
     effort: Effort, objective: str, unit: str, considered: int, value: float | None, bound: float | None
 ) -> SearchShown:
-    """What was proven, and what that took."""
+    """What the search proved, and its effort."""
     gap = None
     if value is not None and bound is not None:
         gap = abs(value - bound) / abs(value) if value else 0.0
@@ -86,7 +86,7 @@ def searched(
 
 
 def proof(search: SearchShown) -> str:
-    """The words of a verdict."""
+    """The sentence that says how far the answer is proven optimal."""
     if search.gap is None:
         return "nothing is proven"
     return (
@@ -114,7 +114,7 @@ def document(
     nearest_miss: str = "",
     warnings: Iterable[str] = (),
 ) -> Placement:
-    """The whole answer."""
+    """The answer as a document."""
     optimal = (
         effort_shown.gap == 0
     )  # as `proof` says it; a placement that leaves jobs out may still be the best there is
@@ -138,16 +138,16 @@ def document(
     )
 
 
-def asked_of(pool: Pool, effort: Effort, **said: Any) -> dict[str, Entry]:
-    """The question: what every placement is asked with."""
-    found = {"inventory": Entry(pool.inventory.pool, "given")}
-    for name, value in said.items():
+def asked_of(pool: Pool, effort: Effort, **options: Any) -> dict[str, Entry]:
+    """The question of a placement: the inventory, the options that were given and the limits of the search."""
+    entries = {"inventory": Entry(pool.inventory.pool, "given")}
+    for name, value in options.items():
         if value not in (None, "", (), []):
-            found[name] = Entry(value, "given")
-    found["time_limit"] = Entry(effort.limit, "default" if effort.limit == Effort.USUAL else "given", "seconds")
+            entries[name] = Entry(value, "given")
+    entries["time_limit"] = Entry(effort.limit, "default" if effort.limit == Effort.USUAL else "given", "seconds")
     why = "of the value, that may be left unproven"
-    found["gap"] = Entry(effort.gap, "default" if effort.gap == 0 else "given", why)
-    return found
+    entries["gap"] = Entry(effort.gap, "default" if effort.gap == 0 else "given", why)
+    return entries
 
 
 class Seats:
@@ -165,10 +165,10 @@ class Seats:
             part = next(part for part in kind.parts if self.free[part] >= width)
             self.free[part] -= width
             return [self.node_of[part]]
-        taken = [part for part in kind.parts if self.free[part] == kind.each][: width // kind.each]
-        for part in taken:
+        parts = [part for part in kind.parts if self.free[part] == kind.each][: width // kind.each]
+        for part in parts:
             self.free[part] = 0
-        return [self.node_of[part] for part in taken]
+        return [self.node_of[part] for part in parts]
 
 
 def hourly(counts: Iterable[tuple[Kind, int]]) -> tuple[float | None, list[str]]:

@@ -37,22 +37,22 @@ def slopes(model: Model, measure: Measure) -> Slopes:
     head = cache(lambda layers: measure(_layout(count, probes, 0, 0, layers), 0))
     if count == 1:
         return Slopes((0.0,), 0.0, head(1), 0.0)
-    each = {}
+    by_kind = {}
     for kind, number in {kind: number for number, kind in enumerate(kinds)}.items():
         # its last layer, when what the first one of it brings is there; a kind that only the first layer has is always
         # in the first stage
         if number:
-            each[kind] = head(number + 1) - head(number)
-    of = tuple(each.get(kind, 0.0) for kind in kinds)
+            by_kind[kind] = head(number + 1) - head(number)
+    of = tuple(by_kind.get(kind, 0.0) for kind in kinds)
     first = head(count) - sum(of)
     last = measure(_layout(count, probes, probes - 1, 1, count), probes - 1) - sum(of[1:])
     fixed = measure(_layout(count, probes, 1, 1, count - 1), 1) - sum(of[1:-1]) if probes == 3 else min(first, last)
     return Slopes(of, fixed, _more(first, fixed, head(count)), _more(last, fixed, head(count)))
 
 
-def _more(this: float, than: float, whole: float) -> float:
+def _more(this: float, than: float, scale: float) -> float:
     """The difference, without what rounding leaves: stages that are alike are so to the last bit."""
-    return this - than if abs(this - than) > NOTHING * abs(whole) else 0.0
+    return this - than if abs(this - than) > NOTHING * abs(scale) else 0.0
 
 
 def _kinds(model: Model) -> Sequence[object]:
@@ -71,5 +71,5 @@ def _layout(count: int, probes: int, place: int, start: int, stop: int) -> tuple
 
 
 def dealt_out(runs: Sequence[object]) -> tuple[int, ...]:
-    """Layers of each stage of a pipeline."""
+    """The number of layers in each stage of a pipeline."""
     return tuple(run.layers for run in runs)  # type: ignore[attr-defined]

@@ -45,7 +45,7 @@ def replicas(
         is_open=options.concurrency is None,
         amount=load.request_rate if options.concurrency is None else float(options.concurrency),
     )
-    found, refused = candidates(pool, model, options, load, demand, offload=offload)
+    configurations, refused = candidates(pool, model, options, load, demand, offload=offload)
     question = (
         asked_of(
             pool,
@@ -61,91 +61,118 @@ def replicas(
         )
         | lengths
     )
-    if found:  # what the estimator takes where only some lengths are said
-        question |= {name: found[0].answer.question[name] for name in NAMES if name not in question}
+    if configurations:  # what the estimator takes where only some lengths are said
+        question |= {name: configurations[0].answer.question[name] for name in NAMES if name not in question}
     else:
         return _none(pool, model, effort, question, refused, demand)
-    counts, proven = choose_counts(found, demand, effort)
-    while counts is not None and (wrong := _refused(found, counts, load, demand)):
+    counts, proven = choose_counts(configurations, demand, effort)
+    while counts is not None and (wrong := _refused(configurations, counts, load, demand)):
         effort.cuts += 1
-        found = [
-            replace(each, capacity=each.capacity * 0.98) if number in wrong else each
-            for number, each in enumerate(found)
+        configurations = [
+            replace(configuration, capacity=configuration.capacity * 0.98) if number in wrong else configuration
+            for number, configuration in enumerate(configurations)
         ]
-        counts, proven = choose_counts(found, demand, effort)
+        counts, proven = choose_counts(configurations, demand, effort)
     if counts is None:  # the demand is more than the pool answers
-        return _short(pool, model, found, demand, effort, question, refused)
-    return _shown(pool, model, found, counts, demand, effort, question, refused, proven)
+        return _answer_shortfall(pool, model, configurations, demand, effort, question, refused)
+    return _answer_shown(pool, model, configurations, counts, demand, effort, question, refused, proven)
 
 
 # ---- the program ----
 
 
 def choose_counts(
-    found: list[Candidate], demand: Demand, effort: Effort
+    configurations: list[Candidate], demand: Demand, effort: Effort
 ) -> tuple[list[int] | None, tuple[float, float]]:
-    """How many of each, and (value, bound): first what is asked for, then at least cost."""
+    """The number of replicas of each configuration, and (value, bound) of the search: the demand first, then the least
+    cost.
+    """
     if demand.amount is not None:
-        solved = _program(found, [hourly_cost(found, each) for each in found], demand.amount).solve(effort)
+        solved = _program(
+            configurations,
+            [hourly_cost(configurations, configuration) for configuration in configurations],
+            demand.amount,
+        ).solve(effort)
         _answered(solved, effort)
-        return _whole(found, solved), (solved.objective, solved.bound)
-    most = _answered(_program(found, [-each.capacity for each in found], 0.0).solve(effort), effort)
+        return _replica_counts(configurations, solved), (solved.objective, solved.bound)
+    most = _answered(
+        _program(configurations, [-configuration.capacity for configuration in configurations], 0.0).solve(effort),
+        effort,
+    )
     if most.values is None:
         return None, (inf, inf)
-    again = _program(found, [hourly_cost(found, each) for each in found], -most.objective * (1 - MARGIN)).solve(effort)
-    return _whole(found, again if again.values is not None else most), (-most.objective, -most.bound)
+    again = _program(
+        configurations,
+        [hourly_cost(configurations, configuration) for configuration in configurations],
+        -most.objective * (1 - MARGIN),
+    ).solve(effort)
+    return _replica_counts(configurations, again if again.values is not None else most), (-most.objective, -most.bound)
 
 
-def hourly_cost(found: list[Candidate], each: Candidate) -> float:
+def hourly_cost(configurations: list[Candidate], configuration: Candidate) -> float:
     """US dollars an hour; where a price is not known, accelerators are counted. Of equal ones the fewer."""
-    priced = all(one.kind.price is not None for one in found)
-    return each.width * ((each.kind.price or 0.0) + 1e-6 if priced else 1.0)
+    priced = all(one.kind.price is not None for one in configurations)
+    return configuration.width * ((configuration.kind.price or 0.0) + 1e-6 if priced else 1.0)
 
 
-def _program(found: list[Candidate], costs: list[float], least: float) -> Program:
+def _program(configurations: list[Candidate], costs: list[float], least: float) -> Program:
     program = Program()
     columns = [
-        program.column(cost, 0, len(each.kind.parts) * (each.kind.each // each.width))
-        for cost, each in zip(costs, found, strict=True)
+        program.column(cost, 0, len(configuration.kind.parts) * (configuration.kind.each // configuration.width))
+        for cost, configuration in zip(costs, configurations, strict=True)
     ]
-    for kind in {id(each.kind): each.kind for each in found}.values():
-        own = [(column, each) for column, each in zip(columns, found, strict=True) if each.kind is kind]
-        for width in sorted({each.width for _, each in own}):
+    for kind in {id(configuration.kind): configuration.kind for configuration in configurations}.values():
+        own = [
+            (column, configuration)
+            for column, configuration in zip(columns, configurations, strict=True)
+            if configuration.kind is kind
+        ]
+        for width in sorted({configuration.width for _, configuration in own}):
             # widths divide each other: a node has room for so many of the larger ones as for the smaller ones that they
             # take the place of
             room = len(kind.parts) * (kind.each // width)
-            program.row([(column, each.width / width) for column, each in own if each.width >= width], high=room)
+            program.row(
+                [
+                    (column, configuration.width / width)
+                    for column, configuration in own
+                    if configuration.width >= width
+                ],
+                high=room,
+            )
     if least > 0:
-        program.row([(column, each.capacity) for column, each in zip(columns, found, strict=True)], low=least)
+        program.row(
+            [(column, configuration.capacity) for column, configuration in zip(columns, configurations, strict=True)],
+            low=least,
+        )
     return program
 
 
-def _whole(found: list[Candidate], solved: Solved) -> list[int] | None:
-    return None if solved.values is None else [solved.whole(number) for number in range(len(found))]
+def _replica_counts(configurations: list[Candidate], solved: Solved) -> list[int] | None:
+    return None if solved.values is None else [solved.whole(number) for number in range(len(configurations))]
 
 
 def _answered(solved: Solved, effort: Effort) -> Solved:
-    """What was solved; an error where the time was up before it was."""
+    """The solution; an error where the time was up before there was one."""
     if solved.values is None and not solved.proven:
         raise effort.spent()
     return solved
 
 
-def _refused(found: list[Candidate], counts: list[int], load: LoadOptions, demand: Demand) -> set[int]:
+def _refused(configurations: list[Candidate], counts: list[int], load: LoadOptions, demand: Demand) -> set[int]:
     """Configurations that the estimator, asked again with their part of the demand, does not have within the limits."""
     if demand.amount is None or not demand.is_open:
         return set()
-    total = sum(each.capacity * count for each, count in zip(found, counts, strict=True))
+    total = sum(configuration.capacity * count for configuration, count in zip(configurations, counts, strict=True))
     wrong = set()
-    for number, (each, count) in enumerate(zip(found, counts, strict=True)):
+    for number, (configuration, count) in enumerate(zip(configurations, counts, strict=True)):
         if count:
-            part = replace(load, request_rate=min(demand.amount / total, 1.0) * each.capacity * (1 - MARGIN))
+            part = replace(load, request_rate=min(demand.amount / total, 1.0) * configuration.capacity * (1 - MARGIN))
             again = serve(
-                each.model,
-                each.kind.cluster(1, each.width),
-                each.options,
+                configuration.model,
+                configuration.kind.cluster(1, configuration.width),
+                configuration.options,
                 part,
-                reserve_bytes=each.kind.reserve,
+                reserve_bytes=configuration.kind.reserve,
                 advise=False,
             )
             if again.status not in (0, 2):
@@ -156,10 +183,10 @@ def _refused(found: list[Candidate], counts: list[int], load: LoadOptions, deman
 # ---- the answer ----
 
 
-def _shown(
+def _answer_shown(
     pool: Pool,
     model: Model,
-    found: list[Candidate],
+    configurations: list[Candidate],
     counts: list[int],
     demand: Demand,
     effort: Effort,
@@ -167,10 +194,10 @@ def _shown(
     refused: list[Refusal],
     proven: tuple[float, float],
 ) -> Placement:
-    used = [(each, count) for each, count in zip(found, counts, strict=True) if count]
-    capacity = sum(each.capacity * count for each, count in used)
-    usd, words = hourly((each.kind, each.width * count) for each, count in used)
-    priced = all(one.kind.price is not None for one in found)
+    used = [(configuration, count) for configuration, count in zip(configurations, counts, strict=True) if count]
+    capacity = sum(configuration.capacity * count for configuration, count in used)
+    usd, words = hourly((configuration.kind, configuration.width * count) for configuration, count in used)
+    priced = all(one.kind.price is not None for one in configurations)
     goal, unit = (
         (Message("{unit} of the pool", unit=demand.unit), demand.unit)
         if demand.amount is None
@@ -178,9 +205,9 @@ def _shown(
         if priced
         else ("accelerators", "accelerators")
     )
-    shown = searched(effort, goal, unit, len(found), *proven)
-    accelerators = sum(each.width * count for each, count in used)
-    types = len({each.kind.name for each, _ in used})
+    shown = searched(effort, goal, unit, len(configurations), *proven)
+    accelerators = sum(configuration.width * count for configuration, count in used)
+    types = len({configuration.kind.name for configuration, _ in used})
     price = Message(", {usd} an hour", usd=human(usd, "USD")) if usd is not None else ""
     text = (
         Message(
@@ -209,7 +236,7 @@ def _shown(
     binding = (
         "the pool: every node that holds a replica is full"
         if demand.amount is None
-        else Message("the demand: {said}", said=_said(demand.amount, demand))
+        else Message("the demand: {said}", said=_amount_text(demand.amount, demand))
     )
     return document(
         pool,
@@ -222,63 +249,70 @@ def _shown(
         usd=usd,
         binding=binding,
         figures={"requests_per_second" if demand.is_open else "users": capacity, "accelerators": float(accelerators)},
-        warnings=[*words, *(Message("not used: {each}", each=each) for each in merged(refused)), *_notes(model, used)],
+        warnings=[*words, *(Message("not used: {each}", each=note) for note in merged(refused)), *_notes(model, used)],
     )
 
 
 def _notes(model: Model, used: list[tuple[Candidate, int]]) -> list[str]:
-    """What the estimator says of the plans that are used; prices and power are the inventory's."""
+    """The estimator's warnings on the plans that are used; prices and power are the inventory's."""
     question = Question()
-    for each, _ in used:
+    for configuration, _ in used:
         serving_plan(
-            model, each.kind.cluster(1, each.width), replace(each.options, reserve_bytes=each.kind.reserve), question
+            model,
+            configuration.kind.cluster(1, configuration.width),
+            replace(configuration.options, reserve_bytes=configuration.kind.reserve),
+            question,
         )
     return question.warnings
 
 
 def _answers(capacity: float, demand: Demand) -> str:
-    """What is asked for, and how much more there is room for; without a demand what is answered at most."""
+    """The load that is answered as text, and how much more there is room for; without a demand the most that is
+    answered.
+    """
     if demand.amount is None or plain(capacity) == plain(demand.amount):
-        return _said(capacity, demand)
-    return Message("{said} (room for {capacity})", said=_said(demand.amount, demand), capacity=plain(capacity))
+        return _amount_text(capacity, demand)
+    return Message("{said} (room for {capacity})", said=_amount_text(demand.amount, demand), capacity=plain(capacity))
 
 
-def _said(value: float, demand: Demand) -> str:
-    things = ("request a second", "requests a second") if demand.is_open else ("user", "users")
-    return f"{plain(value)} {things[value != 1]}"
+def _amount_text(value: float, demand: Demand) -> str:
+    units = ("request a second", "requests a second") if demand.is_open else ("user", "users")
+    return f"{plain(value)} {units[value != 1]}"
 
 
 def _rows(pool: Pool, used: list[tuple[Candidate, int]]) -> list[ReplicaRow]:
     """Replicas node by node, the widest first, so that all find a place."""
     seats = Seats(pool.kinds)
     counted_at: dict[tuple[str, int], tuple[Candidate, int]] = {}
-    for each, count in sorted(used, key=lambda pair: -pair[0].width):
+    for configuration, count in sorted(used, key=lambda pair: -pair[0].width):
         for _ in range(count):
-            (node,) = seats.take(each.kind, each.width)
-            key = node, id(each)
-            counted_at[key] = (each, counted_at.get(key, (each, 0))[1] + 1)
+            (node,) = seats.take(configuration.kind, configuration.width)
+            key = node, id(configuration)
+            counted_at[key] = (configuration, counted_at.get(key, (configuration, 0))[1] + 1)
     return [
         ReplicaRow(
             node=node,
             replicas=count,
-            accelerator=each.kind.name,
-            accelerators=each.width,
-            weights=each.weights,
-            capacity=each.capacity,
-            requests=each.requests,
-            needed_bytes=each.needed,
-            usable_bytes=each.answer.usable_bytes,
-            on_host_bytes=each.on_host,
-            usd_per_hour=None if each.kind.price is None else each.kind.price * each.width * count,
+            accelerator=configuration.kind.name,
+            accelerators=configuration.width,
+            weights=configuration.weights,
+            capacity=configuration.capacity,
+            requests=configuration.requests,
+            needed_bytes=configuration.needed,
+            usable_bytes=configuration.answer.usable_bytes,
+            on_host_bytes=configuration.on_host,
+            usd_per_hour=None
+            if configuration.kind.price is None
+            else configuration.kind.price * configuration.width * count,
         )
-        for (node, _), (each, count) in counted_at.items()
+        for (node, _), (configuration, count) in counted_at.items()
     ]
 
 
-def _short(
+def _answer_shortfall(
     pool: Pool,
     model: Model,
-    found: list[Candidate],
+    configurations: list[Candidate],
     demand: Demand,
     effort: Effort,
     question: dict[str, Entry],
@@ -286,18 +320,18 @@ def _short(
 ) -> Placement:
     """More is asked than the pool answers: the most that it does."""
     assert demand.amount is not None
-    counts, proven = choose_counts(found, Demand(is_open=demand.is_open, amount=None), effort)
-    shown = searched(effort, Message("{unit} of the pool", unit=demand.unit), demand.unit, len(found), *proven)
-    used = [(each, count) for each, count in zip(found, counts or [], strict=True) if count]
-    capacity = sum(each.capacity * count for each, count in used)
+    counts, proven = choose_counts(configurations, Demand(is_open=demand.is_open, amount=None), effort)
+    shown = searched(effort, Message("{unit} of the pool", unit=demand.unit), demand.unit, len(configurations), *proven)
+    used = [(configuration, count) for configuration, count in zip(configurations, counts or [], strict=True) if count]
+    capacity = sum(configuration.capacity * count for configuration, count in used)
     text = Message(
         "the demand is not met: the pool answers {capacity} of {said} with {model}, {proof}",
         capacity=plain(capacity),
-        said=_said(demand.amount, demand),
+        said=_amount_text(demand.amount, demand),
         model=model.name,
         proof=proof(shown),
     )
-    best = max(found, key=lambda each: each.capacity / each.width)
+    best = max(configurations, key=lambda configuration: configuration.capacity / configuration.width)
     more = -(-(demand.amount - capacity) // best.capacity) * best.width
     return document(
         pool,
@@ -311,7 +345,7 @@ def _short(
         binding=Message("the accelerators of the pool: {describe}", describe=pool.describe()),
         nearest_miss=Message(
             "short by {said}: {more:,.0f} more {kind} would do",
-            said=_said(demand.amount - capacity, demand),
+            said=_amount_text(demand.amount - capacity, demand),
             more=more,
             kind=best.kind.name,
         ),

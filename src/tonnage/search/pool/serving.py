@@ -42,7 +42,7 @@ OF_ONE_PLAN = ("simulate", "trace", "prefill_replicas", "num_requests", "seed")
 
 
 def check_load(load: LoadOptions) -> None:
-    """What a placement does not answer."""
+    """Raise InvalidInput for options of a load that a placement does not take."""
     for name in OF_ONE_PLAN:
         if getattr(load, name) is not None:
             raise InvalidInput(
@@ -100,8 +100,8 @@ class Width:
         self.loose: dict[str, float] = {}  # bytes by which sums over layers had said too much of a kind
         self.model, self.width, self.pool = model, width, pool
         self.why: list[TonnageError] = []  # why kinds are left out
-        said = lengths(model, options, load)
-        context = options.context if said.context is None else said.context
+        lengths_given = lengths(model, options, load)
+        context = options.context if lengths_given.context is None else lengths_given.context
         self.options = replace(
             options,
             context=context,
@@ -115,19 +115,19 @@ class Width:
         self.load: ReplicaLoad | None = None
         for kind in pool.kinds:
             if kind.each >= width:
-                self._add(kind, load, said)
+                self._add(kind, load, lengths_given)
         self._one_engine()
         self.offload = offload and all(
             "weights_on_host" in serving_runtime(plan.engine, plan.engine_version).settings for plan in self.plans
         )
 
-    def _add(self, kind: Kind, load: LoadOptions, said: Lengths) -> None:
+    def _add(self, kind: Kind, load: LoadOptions, lengths_given: Lengths) -> None:
         """The kind, where a stage can be on it and its time is known."""
         question = Question()
         try:
             cluster = kind.cluster(1, self.width)
             plan = serving_plan(self.model, cluster, replace(self.options, reserve_bytes=kind.reserve), question)
-            wanted = asked(plan, self.options, load, said, question)
+            wanted = asked(plan, self.options, load, lengths_given, question)
             if plan.drafting.draft_tokens:
                 raise InvalidInput(
                     "{@draft_tokens}: drafts in a pipeline of unlike stages are not estimated. Got {draft_tokens}.",
@@ -177,12 +177,12 @@ class Width:
 
     @property
     def wanted(self) -> float:
-        """Users that there is room for."""
+        """The number of users for which there must be room."""
         return float(self._load.wanted)
 
     @property
     def limits(self) -> dict[str, float]:
-        """Seconds that users wait at most."""
+        """The limits on the users' waiting times [s]."""
         return {name: limit for name in ("ttft", "tpot") if (limit := getattr(self._load, name)) is not None}
 
     def in_flight(self, place: int, stages: int) -> float:
@@ -244,13 +244,13 @@ class Width:
         return stage_memory(self.model, self.plan_of(number, chunks, on_host), self.kinds[number].accelerator, place)
 
     def clock(self, number: int, chunks: tuple[int, ...]) -> PassTime:
-        """Passes of that pipeline."""
+        """The times of passes through a pipeline of this kind."""
         kind = self.kinds[number]
-        made = pass_time(
+        times = pass_time(
             self.model, replace(self.plan_of(number, chunks), concurrency=1), kind.cluster(len(kind.parts), kind.each)
         )
-        assert isinstance(made, PassTime)
-        return made
+        assert isinstance(times, PassTime)
+        return times
 
     @lru_cache(maxsize=4096)  # noqa: B019 - lives as long as one question
     def _probe(self, number: int, chunks: tuple[int, ...]) -> "Probe":
@@ -280,7 +280,7 @@ class Width:
         """Every stage of it, estimated again as the stage that it is."""
         chunks = dealt_out(runs)
         clocks = {run.kind: self.clock(run.kind, chunks) for run in runs}
-        found = []
+        checked = []
         for place, run in enumerate(runs):
             rank, kind = self._rank(run.kind, chunks, place), self.kinds[run.kind]
             needed, on_host = rank.memory.value, 0.0
@@ -294,8 +294,8 @@ class Width:
                 context = self.plans[run.kind].context
                 free = g.cache_pool_bytes.evaluate(U=kind.free, M=rank.besides_cache.value - on_host)
                 pool = g.pool_tokens.evaluate(U=free, M=rank.per_request.value, s=context)
-            found.append(Checked(needed=needed, usable=kind.free, on_host=on_host, seconds=seconds, pool_tokens=pool))
-        return found
+            checked.append(Checked(needed=needed, usable=kind.free, on_host=on_host, seconds=seconds, pool_tokens=pool))
+        return checked
 
     @property
     def _load(self) -> ReplicaLoad:
@@ -311,17 +311,20 @@ class Width:
         return float(memory_seconds.evaluate(M=on_host, W=link.bytes_per_second, u=1)) if on_host and link else 0.0
 
     def answer(self, runs: list[StageLayers], checked: list[Checked], nodes: list[str]) -> ServingTimes:
-        """How fast it answers its load. `nodes`: on which each stage is."""
-        made = Unlike(
-            self, runs, [self._streamed(run.kind, each.on_host) for run, each in zip(runs, checked, strict=True)], nodes
+        """The times in which the pipeline answers its load. `nodes`: the node of each stage."""
+        pipeline = Unlike(
+            self,
+            runs,
+            [self._streamed(run.kind, stage.on_host) for run, stage in zip(runs, checked, strict=True)],
+            nodes,
         )
-        return times(made, self._policy(runs, checked), self._load.load)  # type: ignore[arg-type]
+        return times(pipeline, self._policy(runs, checked), self._load.load)  # type: ignore[arg-type]
 
     def _policy(self, runs: list[StageLayers], checked: list[Checked]) -> Policy:
-        """What all stages can follow."""
+        """The scheduling policy that all stages can follow."""
         number = runs[0].kind
         engine = serving_runtime(self.plans[number].engine, self.plans[number].engine_version)
-        pool = min(each.pool_tokens for each in checked)
+        pool = min(stage_checked.pool_tokens for stage_checked in checked)
         stages = [replace(self.plans[run.kind], pipeline_parallel_size=len(runs)) for run in runs]
         rules = [policy(stage, self.kinds[run.kind].accelerator, None) for stage, run in zip(stages, runs, strict=True)]
         least = min(rules, key=lambda rule: (rule.max_num_seqs, rule.max_num_batched_tokens))
@@ -340,17 +343,17 @@ class Probe:
         self.users = users
         self.context = prompt + self.answer / 2
         fresh = max(prompt - load.cached_tokens, 1)
-        self.prompts = [each.seconds for each in clock.stages(fresh, fresh * (prompt - fresh / 2), 0, 0)]
+        self.prompts = [stage.seconds for stage in clock.stages(fresh, fresh * (prompt - fresh / 2), 0, 0)]
         self._known: dict[int, list[float]] = {}
 
     def at(self, place: int, stages: int) -> float:
-        """In a pipeline of `stages` stages, of which each has as large a part of the requests."""
+        """The seconds of a place in a pipeline of `stages` stages, each with an equal part of the requests."""
         if stages not in self._known:
             part = self.users / min(stages, max(self.users, 1.0))  # no stage has less than one request
             decode = self.clock.stages(0, 0, part, part * self.context)
             self._known[stages] = [
-                float(each.seconds + part / self.answer * prompt)
-                for each, prompt in zip(decode, self.prompts, strict=True)
+                float(stage.seconds + part / self.answer * prompt)
+                for stage, prompt in zip(decode, self.prompts, strict=True)
             ]
         return self._known[stages][place]
 
@@ -384,7 +387,7 @@ class Unlike:
         without = {kind: clock.stages(0, 0, *decoding) for kind, clock in self.clocks.items()}
         waits = [clock.spent(prompt_tokens, prompt_keys, requests, keys).engine for clock in self.clocks.values()]
         parts = [of[run.kind][place] for place, run in enumerate(self.runs)]
-        total = Spent._make(sum(each) for each in zip(*parts, strict=True))
+        total = Spent._make(sum(parts_of_stages) for parts_of_stages in zip(*parts, strict=True))
         size = (prompt_tokens / m.prompts + requests / m.requests) * self.hidden * ACTIVATION
         total = total._replace(
             exchanges=total.exchanges + sum((self._send(place, size) for place in range(p - 1)), 0.0)
@@ -396,8 +399,8 @@ class Unlike:
             busiest = maximum(busiest, maximum(m.prompts * (part.seconds + streamed), m.requests * (plain + streamed)))
         round_trip = unlike_round_seconds.evaluate(tau=alone, tau_step=busiest, n_batches=1)
         engine: Number = 0.0
-        for each in waits:
-            engine = maximum(engine, each * 1.0)
+        for wait in waits:
+            engine = maximum(engine, wait * 1.0)
         return total._replace(engine=engine + round_trip - total.seconds)
 
     def _send(self, place: int, size: Number) -> Number:
@@ -417,7 +420,7 @@ def outward(kind: Kind) -> Network:
 
 
 def no_link(kind: Kind) -> str:
-    """What the inventory must say of a kind."""
+    """The error for a kind whose links the inventory does not give."""
     return Message(
         "no source gives the link between nodes of {kind}: say `outside` of {group} in the inventory, such "
         "as outside: 25GB/s.",
@@ -438,7 +441,9 @@ NAMES = ("context", "input_tokens", "output_tokens")
 def usual(
     model: Model, options: ServingOptions, load: LoadOptions
 ) -> tuple[ServingOptions, LoadOptions, dict[str, Entry]]:
-    """Both with the lengths that nobody said, and these as a question has them."""
+    """The options and the load with usual lengths where none were given, and these lengths as entries of the
+    question.
+    """
     check_load(load)
     if model.family == "tensors":
         raise needs_family(model, "a placement")
@@ -447,18 +452,18 @@ def usual(
             "{model} makes no tokens: there are no times of an answer, and no placement of it.", model=model.name
         )
     question = Question()
-    nothing = all(each is None for each in (load.input_tokens, load.output_tokens, options.context))
+    nothing = all(length is None for length in (load.input_tokens, load.output_tokens, options.context))
     if nothing and (model.context or 2 * USUAL) >= 2 * USUAL:
         load = replace(load, input_tokens=USUAL, output_tokens=USUAL)
-    said = lengths(model, options, load)
-    if said.context is not None:
-        options = replace(options, context=said.context)
+    usual_lengths = lengths(model, options, load)
+    if usual_lengths.context is not None:
+        options = replace(options, context=usual_lengths.context)
     if options.context is not None:
-        question.put("context", options.context, "default" if said.context else "given", said.why)
+        question.put("context", options.context, "default" if usual_lengths.context else "given", usual_lengths.why)
     for name in ("input_tokens", "output_tokens"):
-        if (value := getattr(said, name)) is not None:
+        if (value := getattr(usual_lengths, name)) is not None:
             is_said = getattr(load, name) is not None and not nothing
             question.put(name, value, "given" if is_said else "default", "" if is_said else USUAL_SOURCE)
-    if said.input_tokens is not None:
-        load = replace(load, input_tokens=said.input_tokens, output_tokens=said.output_tokens)
+    if usual_lengths.input_tokens is not None:
+        load = replace(load, input_tokens=usual_lengths.input_tokens, output_tokens=usual_lengths.output_tokens)
     return options, load, question.entries

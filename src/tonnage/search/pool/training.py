@@ -109,14 +109,14 @@ class Group:
 
     def _costs(self, number: int, stages: int) -> Costs:
         kind, timed = self.kinds[number], self._seconds[number]
-        still, kept = self._bytes[number]
+        still, in_flight = self._bytes[number]
         return Costs(
             seconds=timed.layers,
             fixed_seconds=timed.fixed + (self._between(number) if stages > 1 else 0.0),
             first_seconds=timed.first,
             last_seconds=timed.last,
             bytes=still.layers,
-            kept=kept,
+            kept=in_flight,
             fixed_bytes=still.fixed - self.loose.get(kind.parts[0], 0.0),
             first_bytes=still.first,
             last_bytes=still.last,
@@ -133,18 +133,18 @@ class Group:
 
     @cached_property
     def _bytes(self) -> list[tuple[Slopes, tuple[float, ...]]]:
-        """With one micro-batch in flight, and what each further one keeps of a layer."""
-        found = []
+        """Bytes with one micro-batch in flight, and the bytes of each layer that every further one keeps."""
+        stage_bytes = []
         for number in range(len(self.kinds)):
             one = slopes(self.model, partial(self._held, number, microbatches=1))
             many = slopes(self.model, partial(self._held, number, microbatches=self.microbatches))
             further = min(stages_to_probe(self.model.num_layers), self.microbatches) - 1
-            kept = tuple(
+            in_flight = tuple(
                 (b - a) / further if further > 0 else 0.0 for a, b in zip(one.layers, many.layers, strict=True)
             )
-            still = one._replace(layers=tuple(a - k for a, k in zip(one.layers, kept, strict=True)))
-            found.append((still, kept))
-        return found
+            still = one._replace(layers=tuple(a - k for a, k in zip(one.layers, in_flight, strict=True)))
+            stage_bytes.append((still, in_flight))
+        return stage_bytes
 
     def _plan(self, number: int, chunks: tuple[int, ...], microbatches: int) -> TrainingPlan:
         return self.plans[number].with_fields(
@@ -174,12 +174,12 @@ class Group:
     def check(self, runs: list[StageLayers]) -> list[Checked]:
         """Every stage of it, estimated again as the stage that it is."""
         chunks = dealt_out(runs)
-        found = []
+        checked = []
         for place, run in enumerate(runs):
             needed = self._held(run.kind, chunks, place, self.microbatches)
             seconds = float(self._timed(run.kind, chunks).stages[place].seconds)
-            found.append(Checked(needed=needed, usable=self.kinds[run.kind].free, on_host=0.0, seconds=seconds))
-        return found
+            checked.append(Checked(needed=needed, usable=self.kinds[run.kind].free, on_host=0.0, seconds=seconds))
+        return checked
 
     def step_seconds(self, runs: list[StageLayers]) -> float:
         """One step: the order of 1F1B through unlike stages, and the longest of what each kind has besides."""
@@ -187,22 +187,22 @@ class Group:
         of = {run.kind: self._timed(run.kind, chunks) for run in runs}
         plan = self._plan(runs[0].kind, chunks, self.microbatches)
         parts = [of[run.kind].stages[place] for place, run in enumerate(runs)]
-        times = [each.times for each in parts]
-        slowest = max(each.seconds for each in parts)
-        between = max(each.between[0] for each in of.values())
+        times = [stage.times for stage in parts]
+        slowest = max(stage.seconds for stage in parts)
+        between = max(stage.between[0] for stage in of.values())
         waits = (
-            bubble(plan, [Times(each.forward, each.inputs, each.weights) for each in times]).value
+            bubble(plan, [Times(stage.forward, stage.inputs, stage.weights) for stage in times]).value
             if len(runs) > 1
             else 0.0
         )
         through = plan.num_microbatches * (slowest + between) + waits
-        found = 0.0
+        seconds = 0.0
         for walk in of.values():
             own = plan.num_microbatches * walk.one.value + walk.bubble
-            found = max(found, float(walk.seconds() + walk.factor * (through - own)))
-        return found
+            seconds = max(seconds, float(walk.seconds() + walk.factor * (through - own)))
+        return seconds
 
     @property
     def tokens(self) -> int:
-        """Tokens of one step."""
+        """The number of tokens of one step."""
         return int(self._plan(0, (self.model.num_layers,), self.microbatches).tokens_per_step)

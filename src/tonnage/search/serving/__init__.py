@@ -54,20 +54,20 @@ def plan_serving(
         raise needs_family(model, "a plan to serve it")
     _check(options, load)
     wanted, question = goal(said), Question()
-    found = catalogued() if machines is None else machines
+    compared = catalogued() if machines is None else machines
     question.put("model", model.name, "given", model.source)
-    on = ", ".join(machine.name for machine in found)
+    on = ", ".join(machine.name for machine in compared)
     question.put(
         "on",
-        on if machines is not None else Message("all {count} accelerators of the catalogue", count=len(found)),
+        on if machines is not None else Message("all {count} accelerators of the catalogue", count=len(compared)),
         "given" if machines is not None else "default",
     )
     options, load = _lengths(model, options, load, question)
     prices = Prices(money, load.price_per_accelerator_hour)
-    objective = _objective(wanted, found, options, load, prices, question)
+    objective = _objective(wanted, compared, options, load, prices, question)
     space = Space(
         model=model,
-        machines=found,
+        machines=compared,
         options=replace(options, concurrency=None),
         load=load,
         goal=wanted,
@@ -140,15 +140,15 @@ def _lengths(
         why = ("given",)
     if load.input_tokens is None and load.output_tokens is None:
         load = lengths_within(int(options.context or 0), load, question)
-    said = lengths(model, options, load)
-    load = replace(load, input_tokens=said.input_tokens, output_tokens=said.output_tokens)
-    if said.context is not None:
-        options = replace(options, context=said.context)
+    usual_lengths = lengths(model, options, load)
+    load = replace(load, input_tokens=usual_lengths.input_tokens, output_tokens=usual_lengths.output_tokens)
+    if usual_lengths.context is not None:
+        options = replace(options, context=usual_lengths.context)
     for name in ("input_tokens", "output_tokens"):
         if getattr(load, name) is not None and name not in question.entries:
             question.put(name, getattr(load, name), *why)
     if options.context is not None:
-        question.put("context", options.context, "default" if said.context else "given", said.why)
+        question.put("context", options.context, "default" if usual_lengths.context else "given", usual_lengths.why)
     return options, load
 
 
@@ -232,20 +232,20 @@ def _check_known(search: Search) -> None:
     """Raises where the search could say nothing: all was refused for one reason, or nothing is known."""
     if search.board.plans:
         return
-    removed = {each.constraint for each in search.tally if each.plans}
-    said = {each for each in removed if each == FORMAT or each.endswith(ALLOWED)}
-    if search.refused is not None and removed == said:
+    removed = {removal.constraint for removal in search.tally if removal.plans}
+    limited_formats = {removal for removal in removed if removal == FORMAT or removal.endswith(ALLOWED)}
+    if search.refused is not None and removed == limited_formats:
         raise search.refused
-    if KNOWN in removed and removed == said | {KNOWN}:
+    if KNOWN in removed and removed == limited_formats | {KNOWN}:
         raise MissingDatum(next(iter(search.unknown.values())))
 
 
 def _warnings(search: Search) -> list[str]:
-    made: list[str] = []
+    warnings: list[str] = []
     if search.unpriced:
         some = listed(sorted(search.unpriced)[:6])
         more = Message(" and {count} more", count=len(search.unpriced) - 6) if len(search.unpriced) > 6 else ""
-        made.append(
+        warnings.append(
             Message(
                 "no price of {count} is known, which are not compared: {some}{more}. {--goal} "
                 "accelerators compares them.",
@@ -256,7 +256,7 @@ def _warnings(search: Search) -> list[str]:
         )
     unknown = sorted(name for name in search.unknown if name not in search.answered)
     if unknown:
-        made.append(
+        warnings.append(
             Message(
                 "not enough is known of {unknown} and {count} more to time a plan: {unknown2}",
                 unknown=listed(unknown[:6]),
@@ -273,12 +273,12 @@ def _warnings(search: Search) -> list[str]:
     if (
         not search.board.plans
         and search.miss is not None
-        and all(_is_of_memory(each.constraint) for each in search.tally if each.plans)
+        and all(_is_of_memory(removal.constraint) for removal in search.tally if removal.plans)
     ):
-        made.append(missed(search.miss))
+        warnings.append(missed(search.miss))
     best = search.board.plans[0] if search.board.plans else None
     if best is not None and best.changes_weights:
-        made.append(
+        warnings.append(
             Message(
                 "{stored} weights change the numerics: measure what the model answers with them before "
                 "you rent. {--weights} holds a precision.",
@@ -286,7 +286,7 @@ def _warnings(search: Search) -> list[str]:
             )
         )
     if best is not None and best.has_uneven_users:
-        made.append(
+        warnings.append(
             Message(
                 "times of a plan, and what limits them, are of its fullest replica: of plan 1 of {fullest}. "
                 "The estimate of plan 1 by itself has the {each:.4g} users that a replica has in the mean.",
@@ -295,8 +295,8 @@ def _warnings(search: Search) -> list[str]:
             )
         )
     if best is not None and search.space.searches_users and best.each == USERS[-1]:
-        made.append(Message("more than {users:,} users of a replica were not tried.", users=USERS[-1]))
-    return made
+        warnings.append(Message("more than {users:,} users of a replica were not tried.", users=USERS[-1]))
+    return warnings
 
 
 def _is_of_memory(constraint: str) -> bool:

@@ -63,7 +63,7 @@ class ServingPlans(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     @property
     def document(self) -> ServingPlansDocument:
-        """What every face shows."""
+        """The document that the command line, the page and the API show."""
         search, plans = self.search, self.plans
         own = search.board.own
         shows_own = own is not None and bool(plans) and plans[0].changes_weights
@@ -77,9 +77,9 @@ class ServingPlans(Struct, frozen=True, kw_only=True, eq=False, dict=True):
             skipped=search.pruned,
             kept=search.tally.left,
             removed=[
-                RemovedServingDocument(constraint=each.constraint, plans=each.plans)
-                for each in search.tally
-                if each.plans
+                RemovedServingDocument(constraint=removal.constraint, plans=removal.plans)
+                for removal in search.tally
+                if removal.plans
             ],
             plans=[
                 self._shown(plan, plans[place + 1] if place + 1 < len(plans) else None)
@@ -91,11 +91,11 @@ class ServingPlans(Struct, frozen=True, kw_only=True, eq=False, dict=True):
             command=command(search.space, plans[0], self.money) if plans else None,
             nearest=[
                 NearestDocument(
-                    without=each.without,
-                    text=each.text,
-                    plan=self._shown(each.plan, None) if each.plan else None,
+                    without=near.without,
+                    text=near.text,
+                    plan=self._shown(near.plan, None) if near.plan else None,
                 )
-                for each in self.nearest
+                for near in self.nearest
             ],
             unpriced=sorted(search.unpriced),
             warnings=list(self.warnings),
@@ -110,7 +110,7 @@ class ServingPlans(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
 
 def shown(plan: Plan, space: Space, beats_next: str | None = None) -> ServingPlanDocument:
-    """One plan of the document."""
+    """One plan as the document shows it."""
     sizes, layout, money = plan.config.sizes, plan.layout, plan.usd
     is_open = space.load.request_rate is not None
     return ServingPlanDocument(
@@ -146,7 +146,7 @@ def shown(plan: Plan, space: Space, beats_next: str | None = None) -> ServingPla
 
 
 def said_of(plan: Plan, space: Space) -> tuple[ServingOptions, LoadOptions]:
-    """What `tonnage serve` is asked for this plan."""
+    """The options with which `tonnage serve` estimates this plan."""
     options = plan.config.options(space)
     if space.load.request_rate is None:
         options = replace(options, concurrency=round(plan.users))
@@ -155,25 +155,29 @@ def said_of(plan: Plan, space: Space) -> tuple[ServingOptions, LoadOptions]:
 
 
 def command(space: Space, plan: Plan, money: BillOptions) -> str:
-    """What to type to be told of this plan alone."""
+    """The command that estimates this plan alone."""
     options, load = said_of(plan, space)
-    said = {name: value for form in (options, load, money) for name, value in asdict(form).items() if value is not None}
-    reserve = said.pop("reserve_bytes")
-    said |= {"reserve": reserve} if reserve else {}
-    said = {name: shlex.quote(value) if isinstance(value, str) else value for name, value in said.items()}
+    options_said = {
+        name: value for form in (options, load, money) for name, value in asdict(form).items() if value is not None
+    }
+    reserve = options_said.pop("reserve_bytes")
+    options_said |= {"reserve": reserve} if reserve else {}
+    options_said = {
+        name: shlex.quote(value) if isinstance(value, str) else value for name, value in options_said.items()
+    }
     words = ["tonnage", "serve", space.model.name, "--on", plan.config.kind.machine.on(plan.layout.cluster)]
-    return f"{shlex.join(words)} {flags_of(said)}"
+    return f"{shlex.join(words)} {flags_of(options_said)}"
 
 
 def estimated(space: Space, plan: Plan, money: BillOptions) -> Answer:
     """The plan by the path of one answer; InvalidPlan, which no plan of a search raises, where that finds none."""
     options, load = said_of(plan, space)
-    found = serve(
+    answer = serve(
         space.model, plan.layout.cluster, options, load, money, reserve_bytes=space.options.reserve_bytes, advise=False
     )
-    if found.fits is False:
+    if answer.fits is False:
         raise InvalidPlan("{config} does not fit by itself.", config=plan.config)
-    return found
+    return answer
 
 
 def nearest_of(search: Search) -> tuple[Nearest, ...]:

@@ -68,14 +68,14 @@ class Plan(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def simplicity(self) -> tuple[float, ...]:
-        """One figure for each of SIMPLER, smaller is simpler."""
+        """One number for each of SIMPLER; smaller is simpler."""
         usd = self.layout.usd if self.usd is not None else float("inf")
         known = plainness(self.config, self.changes_weights, self.usual_engine, self.layout.prefill > 0)
         return (*known, self.accelerators, significant(usd), significant(self.tpot))
 
     @property
     def same(self) -> tuple[Any, ...]:
-        """What two plans have in common that are one."""
+        """The key by which two plans are the same."""
         config, layout = self.config, self.layout
         on = config.kind.machine.on(layout.cluster)
         return (
@@ -96,7 +96,7 @@ class Plan(Struct, frozen=True, kw_only=True, eq=False):
         return (significant(self.value), *self.simplicity, *map(str, last))
 
 
-def plainness(config: Config, changes_weights: bool, usual_engine: bool, apart: bool) -> tuple[int, ...]:
+def plainness(config: Config, changes_weights: bool, usual_engine: bool, is_split: bool) -> tuple[int, ...]:
     """The part of an order that is known before anything is computed."""
     sizes, batch = config.sizes, config.batch
     limits = (batch.tokens is not None) + (batch.requests is not None)
@@ -105,7 +105,7 @@ def plainness(config: Config, changes_weights: bool, usual_engine: bool, apart: 
         int(config.kind.kv_cache is not None),
         int(not usual_engine),
         limits,
-        int(apart),
+        int(is_split),
         sizes.parallelisms,
         sizes.ranks,
     )
@@ -117,8 +117,8 @@ def significant(value: float) -> float:
 
 
 def objective_values(name: str, rows: Rows) -> Any:
-    """Smaller is better."""
-    made = {
+    """The values of an objective, of which smaller is better."""
+    values = {
         "cost": lambda: rows.usd,
         "accelerators": lambda: rows.accelerators,
         "tpot": lambda: rows.tpot,
@@ -128,7 +128,7 @@ def objective_values(name: str, rows: Rows) -> Any:
         "token-cost": lambda: rows.usd_per_million,
         NEAR: lambda: rows.past,
     }[name]()
-    return np.broadcast_to(made, rows.ttft.shape).astype(float)
+    return np.broadcast_to(values, rows.ttft.shape).astype(float)
 
 
 def best_of(name: str, rows: Rows, holds: Any, config: Config, own: str, usual: str) -> Plan | None:
@@ -144,7 +144,7 @@ def best_of(name: str, rows: Rows, holds: Any, config: Config, own: str, usual: 
 
 
 def _first(tied: Any, rows: Rows) -> tuple[int, int]:
-    """Of plans that are equal in the objective, and all of one configuration: what the order asks for first."""
+    """The position of the first plan in the order, of plans of one configuration that are equal in the objective."""
     at, users = tied[:, 0], tied[:, 1]
     prefill = np.array([layout.prefill > 0 for layout in rows.layouts])[at]
     keys = (users, rows.tpot[at, users], rows.usd[at, 0], rows.accelerators[at, 0], prefill)
@@ -200,19 +200,19 @@ class Board:
             if len(plans) == self.top:
                 self._edge = plans[-1].order
 
-    def _kind(self, config: Config, apart: bool) -> Any:
+    def _kind(self, config: Config, is_split: bool) -> Any:
         if self.by_kind:
-            return config.kind.machine.name, config.engine, config.stored, apart
-        return config, apart
+            return config.kind.machine.name, config.engine, config.stored, is_split
+        return config, is_split
 
-    def can_improve(self, config: Config, least: tuple[float, ...], apart: bool) -> bool:
+    def can_improve(self, config: Config, least: tuple[float, ...], is_split: bool) -> bool:
         """Whether a plan of this configuration, whose order begins with at least so much, can still be among the
         best.
         """
         if not least[1] and (self.own is None or least <= self.own.order[: len(least)]):
             return True
-        found = self._best.get(self._kind(config, apart))
-        beaten = [order for order in (self._edge, found.order if found else None) if order is not None]
+        held = self._best.get(self._kind(config, is_split))
+        beaten = [order for order in (self._edge, held.order if held else None) if order is not None]
         return all(least <= order[: len(least)] for order in beaten)
 
     @property

@@ -24,8 +24,8 @@ class Bounds:
         self._known: dict[tuple[str, str | None, tuple[str, ...]], tuple[float, float]] = {}
 
     def weights_bytes(self, config: Config) -> float:
-        """Of the fullest rank: all weights of a replica lie on its ranks."""
-        return ROUNDING_MARGIN * self._of(config)[0] / config.sizes.ranks
+        """The weights [bytes] of the fullest rank at least: all weights of a replica lie on its ranks."""
+        return ROUNDING_MARGIN * self._weight_bytes(config)[0] / config.sizes.ranks
 
     def token_seconds(self, config: Config) -> float:
         """A token reads its weights once, from as many memories at once as there are tensor ranks; drafts may give
@@ -35,23 +35,27 @@ class Bounds:
         if rate is None:
             return 0.0
         at_once = config.sizes.tensor * config.sizes.groups
-        each = (self.space.options.draft_tokens or 0) + 1 if not self.space.options.draft_model else INFINITE
-        return float(ROUNDING_MARGIN * memory_seconds.evaluate(M=self._of(config)[1], W=rate, u=1)) / at_once / each
+        tokens_at_once = (self.space.options.draft_tokens or 0) + 1 if not self.space.options.draft_model else INFINITE
+        return (
+            float(ROUNDING_MARGIN * memory_seconds.evaluate(M=self._weight_bytes(config)[1], W=rate, u=1))
+            / at_once
+            / tokens_at_once
+        )
 
-    def _of(self, config: Config) -> tuple[float, float]:
+    def _weight_bytes(self, config: Config) -> tuple[float, float]:
         """Bytes of a replica's weights, and of those that a token cannot do without."""
         kind, chip = config.kind, config.kind.machine.accelerator
         key = (config.engine, kind.weights, tuple(chip.dense_flops))
         if key not in self._known:
-            self._known[key] = self._found(config) if self.is_whole else (0.0, 0.0)
+            self._known[key] = self._read_weight_bytes(config) if self.is_whole else (0.0, 0.0)
         return self._known[key]
 
-    def _found(self, config: Config) -> tuple[float, float]:
+    def _read_weight_bytes(self, config: Config) -> tuple[float, float]:
         chip = config.kind.machine.accelerator
         alone = config._replace(sizes=Sizes(1, 1, 1, 1)).options(self.space)
         cluster = config.kind.machine.of(1, 1)
         plan = serving_plan(self.space.model, cluster, alone, Question())
         (rank,) = serving_memory(self.space.model, plan, chip).ranks
-        whole = next((part.value for part in rank.memory.children if part.name == "weights"), 0.0)
+        weight_bytes = next((part.value for part in rank.memory.children if part.name == "weights"), 0.0)
         works = stage_works(self.space.model, plan, tuple(chip.dense_flops), kv_bytes(plan))
-        return float(whole), float(sum(work.dense_bytes + work.chosen_bytes for work in works))
+        return float(weight_bytes), float(sum(work.dense_bytes + work.chosen_bytes for work in works))

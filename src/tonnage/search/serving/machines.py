@@ -38,12 +38,12 @@ class Machine(Struct, frozen=True, kw_only=True, eq=False):
                 yield self.fixed.size // ranks, (self.fixed,)
             return
         for replicas in range(1, most // ranks + 1):
-            found = tuple(self.of(machines, each) for machines, each in self._spread(ranks, replicas))
-            if found:
-                yield replicas, found
+            clusters = tuple(self.of(machines, per_machine) for machines, per_machine in self._spread(ranks, replicas))
+            if clusters:
+                yield replicas, clusters
 
     def _spread(self, ranks: int, replicas: int) -> Iterator[tuple[int, int]]:
-        """(machines, accelerators of each)."""
+        """Pairs (machines, accelerators of each) that hold these replicas."""
         if ranks > self.each or self.whole:
             if ranks * replicas % self.each == 0:
                 yield ranks * replicas // self.each, self.each
@@ -52,16 +52,18 @@ class Machine(Struct, frozen=True, kw_only=True, eq=False):
             if replicas % here == 0:
                 yield replicas // here, here * ranks
 
-    def of(self, machines: int, each: int) -> Cluster:
-        return Cluster(accelerator=self.accelerator, num_nodes=machines, accelerators_per_node=each, node=self.node)
+    def of(self, machines: int, per_machine: int) -> Cluster:
+        return Cluster(
+            accelerator=self.accelerator, num_nodes=machines, accelerators_per_node=per_machine, node=self.node
+        )
 
-    def on(self, found: Cluster) -> str:
-        """What --on says for it."""
-        return f"{found.num_nodes}x{self.name}" if self.whole and self.node else found.name
+    def on(self, built: Cluster) -> str:
+        """The text that --on takes for a cluster."""
+        return f"{built.num_nodes}x{self.name}" if self.whole and self.node else built.name
 
 
 def catalogued() -> tuple[Machine, ...]:
-    """Every accelerator of the catalogue."""
+    """The machines of every accelerator in the catalogue."""
     return tuple(_open(name, accelerator(name), None) for name in accelerator_names())
 
 
@@ -75,25 +77,25 @@ def named(text: str) -> tuple[Machine, ...]:
             "{@on} takes names with commas between, such as h100,mi300x,8xH200-SXM-141GB. Got {text}.",
             text=shown(text),
         )
-    found = {machine.name: machine for machine in map(machine_named, names)}
-    return tuple(found.values())
+    machines = {machine.name: machine for machine in map(machine_named, names)}
+    return tuple(machines.values())
 
 
 def machine_named(name: str) -> Machine:
     if name == "local":
         return fixed(cluster(name))
-    counts, chip, found = parts(name)
-    return fixed(cluster(name)) if counts else _open(name, chip, found)
+    counts, chip, named_node = parts(name)
+    return fixed(cluster(name)) if counts else _open(name, chip, named_node)
 
 
-def fixed(given: Cluster) -> Machine:
+def fixed(built: Cluster) -> Machine:
     return Machine(
-        name=given.name, accelerator=given.accelerator, each=given.accelerators_per_node, node=given.node, fixed=given
+        name=built.name, accelerator=built.accelerator, each=built.accelerators_per_node, node=built.node, fixed=built
     )
 
 
 def opened(machine: Machine) -> Machine:
-    """The same accelerator with its number open."""
+    """The machine with its number of accelerators open."""
     return _open(machine.accelerator.name, machine.accelerator, None) if machine.fixed is not None else machine
 
 
@@ -103,21 +105,21 @@ def _open(name: str, chip: Accelerator, named_node: Node | None) -> Machine:
             name=named_node.name, accelerator=chip, each=named_node.accelerators, node=named_node, whole=True
         )
     usual = node(chip.default_node) if chip.default_node else None
-    each = usual.accelerators if usual else 1 if chip.kind in ALONE else BOX
-    return Machine(name=chip.name, accelerator=chip, each=each, node=usual)
+    per_machine = usual.accelerators if usual else 1 if chip.kind in ALONE else BOX
+    return Machine(name=chip.name, accelerator=chip, each=per_machine, node=usual)
 
 
-def wires(found: Cluster, ranks: int) -> tuple[object, ...]:
+def wires(built: Cluster, ranks: int) -> tuple[object, ...]:
     """What of a cluster's links the times of a replica of so many ranks depend on: replicas of two clusters with the
     same are as fast.
 
     MissingDatum where a link is not known.
     """
-    node = found.node
+    node = built.node
     is_torus = bool(node and node.inside and node.inside.joins > node.accelerators)
-    machines = found.num_nodes if is_torus else min(found.num_nodes, 2)  # beyond two nothing of a link changes
+    machines = built.num_nodes if is_torus else min(built.num_nodes, 2)  # beyond two nothing of a link changes
     per_node, sums, inside, outside = _links(
-        ByIdentity(found.accelerator), ByIdentity(node), machines, found.accelerators_per_node
+        ByIdentity(built.accelerator), ByIdentity(node), machines, built.accelerators_per_node
     )
     if ranks == 1:
         return ()
@@ -127,14 +129,21 @@ def wires(found: Cluster, ranks: int) -> tuple[object, ...]:
 
 @lru_cache(maxsize=4096)
 def _links(
-    chip: ByIdentity, node: ByIdentity, machines: int, each: int
+    chip: ByIdentity, node: ByIdentity, machines: int, per_machine: int
 ) -> tuple[int, bool, tuple[object, ...], tuple[object, ...]]:
-    network = Network(Cluster(accelerator=chip.thing, num_nodes=machines, accelerators_per_node=each, node=node.thing))
+    network = Network(
+        Cluster(accelerator=chip.thing, num_nodes=machines, accelerators_per_node=per_machine, node=node.thing)
+    )
     sums = network.outside.link is not None and IN_NETWORK in network.outside.link.topology
-    return network.per_node, sums, (_of(network.inside), _of(network.bridge)), _of(network.outside)
+    return (
+        network.per_node,
+        sums,
+        (_level_figures(network.inside), _level_figures(network.bridge)),
+        _level_figures(network.outside),
+    )
 
 
-def _of(level: Level | None) -> tuple[object, ...]:
+def _level_figures(level: Level | None) -> tuple[object, ...]:
     if level is None:
         return ()
     joins = level.link.joins if level.link else 0

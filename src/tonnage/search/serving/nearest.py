@@ -20,7 +20,7 @@ MAX_ACCELERATORS = 256  # accelerators, where their number is left open
 
 
 class Nearest(Struct, frozen=True, kw_only=True, eq=False):
-    """What is found `without` an option, or none where nothing is."""
+    """The plan that is found `without` an option; None where there is none."""
 
     without: str
     text: str
@@ -31,21 +31,21 @@ def nearest(search: Search) -> tuple[Nearest, ...]:
     """One for each limit whose leaving out is enough, else for all of them together; on the machines that were
     compared.
     """
-    compared = tuple(each for each in search.space.machines if each.accelerator.name not in search.unpriced)
+    compared = tuple(machine for machine in search.space.machines if machine.accelerator.name not in search.unpriced)
     space = replace(search.space, machines=compared)
     rate = _largest_rate(space)
-    found = [each for each in _each(space, search.objective, rate) if each.plan is not None]
+    nearest_plans = [near for near in _relaxed_plans(space, search.objective, rate) if near.plan is not None]
     if rate is not None:
-        found.insert(0, Nearest(without="request_rate", text=_said_of_rate(space, rate), plan=rate))
-    return tuple(found or _together(space))
+        nearest_plans.insert(0, Nearest(without="request_rate", text=_describe_rate(space, rate), plan=rate))
+    return tuple(nearest_plans or _together(space))
 
 
-def _each(space: Space, objective: str, rate: Plan | None) -> Iterator[Nearest]:
+def _relaxed_plans(space: Space, objective: str, rate: Plan | None) -> Iterator[Nearest]:
     for name, without, smallest in _relaxed(space, objective):
         if rate is not None and name in ("max_accelerators", "on") and _accelerators(space, rate) > MAX_ACCELERATORS:
             continue  # so many replicas are found by dividing
         plan = _best(without, smallest)
-        yield Nearest(without=name, text=_said(name, space, plan) if plan else "", plan=plan)
+        yield Nearest(without=name, text=_describe_plan(name, space, plan) if plan else "", plan=plan)
 
 
 def _relaxed(space: Space, objective: str) -> Iterator[tuple[str, Space, str]]:
@@ -76,15 +76,15 @@ def _together(space: Space) -> Iterator[Nearest]:
         plan = _best(without, name)
         if plan is None:
             return
-        text = _said_of_both(plan) if name == NEAR else _least(name, plan)
+        text = _describe_both(plan) if name == NEAR else _least(name, plan)
         yield Nearest(without="ttft and tpot", text=text, plan=plan)
 
 
-def _said_of_both(plan: Plan) -> str:
+def _describe_both(plan: Plan) -> str:
     return Message(
         "{--ttft} and {--tpot} bind together: with only one of them left out no plan holds. "
         "Nearest to both is {at}: {--ttft} {rounded_up} {--tpot} {rounded_up2} finds it.",
-        at=_at(plan),
+        at=_place_text(plan),
         rounded_up=_rounded_up(plan.ttft),
         rounded_up2=_rounded_up(plan.tpot),
     )
@@ -96,7 +96,7 @@ def _least(name: str, plan: Plan) -> str:
         "with both {--ttft} and {--tpot} left out the least {names} is {least}, of {at}.",
         names=NAMES[name],
         least=least,
-        at=_at(plan),
+        at=_place_text(plan),
     )
 
 
@@ -128,7 +128,7 @@ def _accelerators(space: Space, rate: Plan) -> int:
     return ceil(number / machine.each) * machine.each if machine.whole else number
 
 
-def _said_of_rate(space: Space, rate: Plan) -> str:
+def _describe_rate(space: Space, rate: Plan) -> str:
     number = _accelerators(space, rate)
     most = floor(rate.requests * 1000) / 1000 if rate.requests >= 0.001 else rate.requests
     ranks = rate.config.sizes.ranks
@@ -137,7 +137,7 @@ def _said_of_rate(space: Space, rate: Plan) -> str:
         "second are answered, by {at}, {each:,.4g} of each replica. {number} would do: {ranks}.",
         request_rate=space.load.request_rate,
         most=most,
-        at=_at(rate),
+        at=_place_text(rate),
         each=rate.each,
         number=counted(number, "accelerators"),
         ranks=counted(number // ranks, "such replicas"),
@@ -150,8 +150,8 @@ def _best(space: Space, objective: str) -> Plan | None:
     return plans[0] if plans else None
 
 
-def _said(name: str, space: Space, plan: Plan) -> str:
-    at = _at(plan)
+def _describe_plan(name: str, space: Space, plan: Plan) -> str:
+    at = _place_text(plan)
     if name in NAMES:
         least = human(getattr(plan, name), "seconds")
         return Message(
@@ -181,14 +181,14 @@ def _said(name: str, space: Space, plan: Plan) -> str:
     return Message("--{name} is what binds: {at} holds it.", name=name, at=at)
 
 
-def _at(plan: Plan) -> str:
+def _place_text(plan: Plan) -> str:
     return Message(
         "{on} with {stored} weights", on=plan.config.kind.machine.on(plan.layout.cluster), stored=plan.config.stored
     )
 
 
 def missed(miss: Miss | None) -> str:
-    """What came nearest to fitting."""
+    """The sentence on the plan that came nearest to fitting."""
     if miss is None:
         return ""
     kind = miss.config.kind

@@ -38,25 +38,25 @@ class Goal(Struct, frozen=True, kw_only=True):
     pareto: bool
 
 
-def goal(said: ServingPlanOptions) -> Goal:
-    """Read and check."""
-    if said.goal is not None and said.goal not in OBJECTIVES:
-        raise unknown("goal", said.goal, OBJECTIVES)
-    top = TOP if said.top is None else said.top
+def goal(options: ServingPlanOptions) -> Goal:
+    """The goal that these options name, checked."""
+    if options.goal is not None and options.goal not in OBJECTIVES:
+        raise unknown("goal", options.goal, OBJECTIVES)
+    top = TOP if options.top is None else options.top
     if not 1 <= top <= MOST_TOP:
         raise InvalidInput("{@top} must be from 1 to {most_top}. Got {top}.", most_top=MOST_TOP, top=top)
-    if said.max_accelerators is not None and not 1 <= said.max_accelerators <= 100_000:
+    if options.max_accelerators is not None and not 1 <= options.max_accelerators <= 100_000:
         raise InvalidInput(
             "{@max_accelerators} must be from 1 to 100,000. Got {max_accelerators:,}.",
-            max_accelerators=said.max_accelerators,
+            max_accelerators=options.max_accelerators,
         )
     return Goal(
-        objective=said.goal,
-        vary=_varied(said.vary),
-        most=said.max_accelerators,
-        budget=budget_per_hour(said.budget),
+        objective=options.goal,
+        vary=_varied(options.vary),
+        most=options.max_accelerators,
+        budget=budget_per_hour(options.budget),
         top=top,
-        pareto=bool(said.pareto),
+        pareto=bool(options.pareto),
     )
 
 
@@ -70,19 +70,19 @@ def _varied(text: str | None) -> frozenset[str]:
     return frozenset(names)
 
 
-def budget_per_hour(said: float | str | None) -> float | None:
+def budget_per_hour(budget: float | str | None) -> float | None:
     """USD an hour of "20", "20/h", "500/day" or "15k/month"; a month has 730 hours.
 
     >>> budget_per_hour("7300/month")
     10.0
     """
-    if said is None:
+    if budget is None:
         return None
-    amount, slash, each = str(said).partition("/")
-    each = re.sub(r"^(per\s*)?1?\s*|s$", "", each.strip().lower())
-    if slash and each not in HOURS:
-        raise InvalidInput("{@budget} is written like 20/h, 500/day or 15k/month. Got {said}.", said=shown(said))
+    amount, slash, period = str(budget).partition("/")
+    period = re.sub(r"^(per\s*)?1?\s*|s$", "", period.strip().lower())
+    if slash and period not in HOURS:
+        raise InvalidInput("{@budget} is written like 20/h, 500/day or 15k/month. Got {said}.", said=shown(budget))
     usd = parse_usd(amount, "budget")
     if not usd > 0:
-        raise InvalidInput("{@budget} must be more than 0 USD. Got {said}.", said=shown(said))
-    return usd / HOURS[each] if slash else usd
+        raise InvalidInput("{@budget} must be more than 0 USD. Got {said}.", said=shown(budget))
+    return usd / HOURS[period] if slash else usd

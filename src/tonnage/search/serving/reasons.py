@@ -29,7 +29,7 @@ def beats(plan: Plan, other: Plan, objective: str) -> str:
         factor = _times(getattr(plan, name), getattr(other, name))
         if objective != name and factor > MIN_FACTOR and not (name == "tpot" and SOONER in reasons[0]):
             reasons.append(Message("{words} {factor:.3g} times as soon", words=words, factor=factor))
-    if other.changes_weights and not plan.changes_weights and not any(SIMPLER[0] in each for each in reasons):
+    if other.changes_weights and not plan.changes_weights and not any(SIMPLER[0] in reason for reason in reasons):
         reasons.append(SIMPLER[0])
     return joined("; ", reasons)
 

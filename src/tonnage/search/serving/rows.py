@@ -48,7 +48,7 @@ class Config(NamedTuple):
     batch: Batch
 
     def options(self, space: Space) -> ServingOptions:
-        """The same for `tonnage serve`, but for the users."""
+        """The options of `tonnage serve` for this configuration, without the users."""
         o, s = space.options, self.sizes
         groups = s.groups if s.groups > 1 or o.attention_data_parallel_size else None
         return replace(
@@ -136,13 +136,13 @@ class Rows(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def usd_per_million(self) -> Any:
-        """Tokens of prompts and answers."""
+        """USD per million tokens of prompts and answers."""
         everything = h.all_tokens_per_second.evaluate(X=self.requests, s=self.prompt, O=self.answer)
         return h.usd_per_million_tokens.evaluate(USD_all=self.usd, tps=everything)
 
 
 def users_searched(engine: str, version: str, asks_queue: bool = True) -> Any:
-    """Numbers of users of a replica that are tried."""
+    """The numbers of users per replica that are tried."""
     return USERS if serving_runtime(engine, version).queues and asks_queue else FEW
 
 
@@ -151,8 +151,8 @@ def blocks(space: Space, config: Config, layouts: Sequence[Layout]) -> Iterator[
     question = Question()
     options = config.options(space)
     plan = serving_plan(space.model, layouts[0].cluster, replace(options, concurrency=None), question)
-    said = lengths(space.model, options, space.load)
-    wanted = asked(plan, replace(options, concurrency=None), space.load, said, question)
+    usual_lengths = lengths(space.model, options, space.load)
+    wanted = asked(plan, replace(options, concurrency=None), space.load, usual_lengths, question)
     users = users_searched(config.engine, plan.engine_version) if space.searches_users else np.ones(1)
     users = RATES if space.searches_rates else users
     step = max(BLOCK // len(users), 1)
@@ -169,7 +169,10 @@ def least_token_seconds(space: Space, config: Config, layouts: Sequence[Layout])
         with suppress(MissingDatum):
             kinds.setdefault(wires(layout.cluster, config.sizes.ranks), layout.cluster)
     clocks = [clock(space.model, replace(plan, concurrency=1), cluster) for cluster in kinds.values()]
-    return min((float(each.seconds(0, 0, 0, 0) / each.tokens_each) for each in clocks), default=0.0)
+    return min(
+        (float(clock_of_cluster.seconds(0, 0, 0, 0) / clock_of_cluster.tokens_each) for clock_of_cluster in clocks),
+        default=0.0,
+    )
 
 
 class _Block:
@@ -206,12 +209,12 @@ class _Block:
 
     def rows(self) -> Rows:
         needed = np.full(self.requests_of.shape, NAN)
-        for plan, made, mask in self._memory():
-            bytes_needed = _fullest(made, int(np.count_nonzero(mask)))
+        for plan, memory, mask in self._memory():
+            bytes_needed = _fullest(memory, int(np.count_nonzero(mask)))
             needed[mask] = bytes_needed
             fits = np.broadcast_to(mask & (needed <= self.safe), self.shape)
             if fits.any():
-                self._time(plan, made, fits)
+                self._time(plan, memory, fits)
         busy = self.replicas if self.space.users is None else np.minimum(self.replicas, self.space.users)
         prompt, answer = mean_lengths(self.load)
         users = self.each * self.replicas if self.space.searches_users else self.space.users or 0
@@ -246,9 +249,9 @@ class _Block:
         model, plan, chip = self.space.model, self.plan, self.chip
         if not self._depends():
             many = replace(plan, concurrency=self.requests_of.reshape(-1))
-            made = serving_memory(model, many, chip)
-            if not any(getattr(rank.besides_cache.value, "ndim", 0) for rank in made.ranks):
-                yield plan, made, np.ones(self.requests_of.shape, dtype=bool)
+            memory = serving_memory(model, many, chip)
+            if not any(getattr(rank.besides_cache.value, "ndim", 0) for rank in memory.ranks):
+                yield plan, memory, np.ones(self.requests_of.shape, dtype=bool)
                 return
         for number in np.unique(self.requests_of).tolist():
             one = replace(plan, concurrency=int(number))
@@ -262,10 +265,10 @@ class _Block:
 
     # ---- time ----
 
-    def _time(self, plan: ServingPlan, made: ServingMemory, fits: Any) -> None:
+    def _time(self, plan: ServingPlan, memory: ServingMemory, fits: Any) -> None:
         for rows, cluster in self._alike(fits):
             try:
-                replica = replica_of(self.space.model, plan, cluster, made, self.usable, self.load)
+                replica = replica_of(self.space.model, plan, cluster, memory, self.usable, self.load)
             except MissingDatum as error:
                 self.unknown = str(error)
                 continue
@@ -287,15 +290,15 @@ class _Block:
     def _alike(self, fits: Any) -> Iterator[tuple[Any, Cluster]]:
         """Layouts in which a replica is as fast, with one of their clusters."""
         ranks = self.plan.world_size // self.plan.data_parallel_size
-        found: dict[Any, list[int]] = {}
+        rows_by_wires: dict[Any, list[int]] = {}
         for row in np.flatnonzero(fits.any(axis=1)).tolist():
             try:
                 key = wires(self.layouts[row].cluster, int(ranks))
             except MissingDatum as error:
                 self.unknown = str(error)
                 continue
-            found.setdefault(key, []).append(row)
-        for rows in found.values():
+            rows_by_wires.setdefault(key, []).append(row)
+        for rows in rows_by_wires.values():
             yield np.array(rows), self.layouts[rows[0]].cluster
 
     def _fill(self, replica: Replica, rows: Any, here: Any) -> None:
@@ -308,16 +311,16 @@ class _Block:
             by_users = True
         loads = self.each[rows[0] if self.space.searches_rates else 0, columns] if by_users else self.each[rows, 0]
         most = loads if by_users or is_open else self.requests_of[rows, 0]
-        found = mean = self._times(replica, most)
+        times = mean = self._times(replica, most)
         if (most > loads).any():
             mean = self._times(replica, loads)
         for name, value in (
-            ("ttft", found.ttft_seconds),
-            ("tpot", found.tpot_seconds),
+            ("ttft", times.ttft_seconds),
+            ("tpot", times.tpot_seconds),
             ("requests", mean.requests_per_second),
         ):
-            whole = np.broadcast_to(np.asarray(value), loads.shape)
-            self.out[name][np.ix_(rows, columns)] = whole[None, :] if by_users else whole[:, None]
+            figure = np.broadcast_to(np.asarray(value), loads.shape)
+            self.out[name][np.ix_(rows, columns)] = figure[None, :] if by_users else figure[:, None]
 
     def _times(self, replica: Replica, loads: Any) -> ServingTimes:
         """Times of a replica at these loads: users, or requests a second."""
@@ -328,6 +331,6 @@ class _Block:
         return times(replica.clock, replica.policy, load)
 
 
-def _fullest(made: ServingMemory, number: int) -> Any:
-    values = [np.broadcast_to(np.asarray(rank.memory.value, dtype=float), (number,)) for rank in made.ranks]
+def _fullest(memory: ServingMemory, number: int) -> Any:
+    values = [np.broadcast_to(np.asarray(rank.memory.value, dtype=float), (number,)) for rank in memory.ranks]
     return np.max(values, axis=0)

@@ -25,44 +25,45 @@ from tonnage.spec import Accelerator, Cluster
 
 
 class Prices:
-    """Rent of whole clusters [USD an hour], as `tonnage serve` has it. `given`: USD per accelerator-hour, where the
+    """Rent of whole clusters [USD an hour], as `tonnage serve` has it. `price_given`: USD per accelerator-hour, where
+    the
     user gave one.
     """
 
-    def __init__(self, options: BillOptions, given: float | None = None):
+    def __init__(self, options: BillOptions, price_given: float | None = None):
         if options.price_kind is not None and options.price_kind not in KINDS:
             raise unknown("price_kind", options.price_kind, KINDS)
-        self.options, self.given = options, given
+        self.options, self.given = options, price_given
         self.rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
         self._offers: dict[str, tuple[Price, ...]] = {}
         self._known: dict[tuple[str, int, int], float | None] = {}
 
     def of(self, cluster: Cluster) -> float | None:
-        """None where no price is known."""
+        """The rent of a cluster [USD an hour]; None where no price is known."""
         if self.given is not None:
             return self.given * cluster.size
         key = (cluster.accelerator.name, cluster.num_nodes, cluster.accelerators_per_node)
         if key not in self._known:
-            self._known[key] = self._asked(cluster)
+            self._known[key] = self._price_of(cluster)
         return self._known[key]
 
     def knows(self, chip: Accelerator) -> bool:
         """Whether there is an offer that can be paid in dollars, or at a rate that was given."""
         return self.of(Cluster(accelerator=chip)) is not None
 
-    def _found(self, accelerator: str) -> tuple[Price, ...]:
+    def _list_offers(self, accelerator: str) -> tuple[Price, ...]:
         if accelerator not in self._offers:
             o = self.options
             kind = o.price_kind or "on-demand"
             self._offers[accelerator] = offers(accelerator, provider=o.provider or "", kind=kind, region=o.region or "")
         return self._offers[accelerator]
 
-    def _asked(self, cluster: Cluster) -> float | None:
-        found = self._found(cluster.accelerator.name)
-        if not found:
+    def _price_of(self, cluster: Cluster) -> float | None:
+        offered = self._list_offers(cluster.accelerator.name)
+        if not offered:
             return None
         try:
-            best = money.best_of(cluster, found, self.rates)
+            best = money.best_of(cluster, offered, self.rates)
         except MissingDatum:  # in a currency that has no rate
             return None
         return money.usd_per_accelerator(cluster, best.price, self.rates) * cluster.size
@@ -100,7 +101,7 @@ class Space(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def most(self) -> int:
-        """Accelerators."""
+        """The largest number of accelerators that is searched."""
         clusters = [machine.fixed.size for machine in self.machines if machine.fixed is not None]
         return self.goal.most or max([MAX_ACCELERATORS_SEARCHED, *clusters])
 
@@ -124,12 +125,12 @@ class Sizes(NamedTuple):
 
     @property
     def ranks(self) -> int:
-        """Accelerators of a replica."""
+        """The number of accelerators of a replica."""
         return self.tensor * self.pipeline * self.groups
 
     @property
     def parallelisms(self) -> int:
-        """Kinds of parallelism that are used."""
+        """The number of kinds of parallelism that are used."""
         return sum(size > 1 for size in self)
 
 
@@ -141,18 +142,18 @@ class Batch(NamedTuple):
 
 
 def engines(space: Space) -> tuple[str | None, ...]:
-    """None stands for the engine that `tonnage serve` takes."""
-    given = space.options.engine
-    if given is not None:
-        return tuple(name.strip() for name in given.split(","))
+    """The engines that are searched. None stands for the engine that `tonnage serve` takes."""
+    named_engines = space.options.engine
+    if named_engines is not None:
+        return tuple(name.strip() for name in named_engines.split(","))
     return (None, *ENGINES) if "engine" in space.goal.vary else (None,)
 
 
 def precisions(space: Space, chip: Accelerator, engine: str) -> tuple[str | None, ...]:
-    """None stands for the checkpoint's own."""
-    given = space.options.weights
-    if given is not None:
-        return tuple(name.strip() for name in given.split(","))
+    """The weight formats that are searched. None stands for the checkpoint's own."""
+    named_weights = space.options.weights
+    if named_weights is not None:
+        return tuple(name.strip() for name in named_weights.split(","))
     if not engine:  # no plan is valid there: the walk says why
         return (None,)
     runtime = _runtime(space, engine)
@@ -161,8 +162,8 @@ def precisions(space: Space, chip: Accelerator, engine: str) -> tuple[str | None
 
 
 def caches(space: Space, engine: str) -> tuple[str | None, ...]:
-    if given := said_caches(space):
-        return given
+    if named_caches := said_caches(space):
+        return named_caches
     narrow = _runtime(space, engine).narrow_cache if engine and "kv-cache" in space.goal.vary else ""
     return (None, narrow) if narrow else (None,)
 
@@ -196,21 +197,21 @@ def sizes(space: Space, machine: Machine, engine: str) -> Iterator[Sizes]:
     """
     o, model = space.options, space.model
     mixture = bool(expert_counts(model))
-    for tensor in _or(o.tensor_parallel_size, divisors(machine.each)):
-        for groups in _or(
+    for tensor in _fixed_or(o.tensor_parallel_size, divisors(machine.each)):
+        for groups in _fixed_or(
             o.attention_data_parallel_size, _groups(space, machine, tensor, mixture and _has_groups(space, engine))
         ):
             stages = min(space.most // (tensor * groups), model.num_layers)
-            for pipeline in _or(o.pipeline_parallel_size, range(1, stages + 1)):
+            for pipeline in _fixed_or(o.pipeline_parallel_size, range(1, stages + 1)):
                 ranks = tensor * groups * pipeline
                 if not _is_placed(machine, ranks, space.most):
                     continue
-                for expert in _or(o.expert_parallel_size, {1, tensor * groups} if mixture else {1}):
+                for expert in _fixed_or(o.expert_parallel_size, {1, tensor * groups} if mixture else {1}):
                     yield Sizes(tensor, pipeline, expert, groups)
 
 
-def _or(given: int | None, varied):  # type: ignore[no-untyped-def]
-    return varied if given is None else (given,)
+def _fixed_or(fixed: int | None, varied):  # type: ignore[no-untyped-def]
+    return varied if fixed is None else (fixed,)
 
 
 def _groups(space: Space, machine: Machine, tensor: int, has_groups: bool) -> list[int]:

@@ -27,13 +27,13 @@ def split_rows(space: Space, rows: Rows, at: list[int]) -> Iterator[Rows]:
             groups.setdefault((cluster.num_nodes > 1, cluster.accelerators_per_node, wires(cluster, FAR)), []).append(
                 row
             )
-    for found in groups.values():
-        yield _apart(space, rows, found)
+    for group in groups.values():
+        yield _split_prompts(space, rows, group)
 
 
-def _apart(space: Space, rows: Rows, found: list[int]) -> Rows:
-    index = np.concatenate([np.full(rows.layouts[row].replicas - 1, row) for row in found])
-    prefill = np.concatenate([np.arange(1, rows.layouts[row].replicas) for row in found])
+def _split_prompts(space: Space, rows: Rows, group: list[int]) -> Rows:
+    index = np.concatenate([np.full(rows.layouts[row].replicas - 1, row) for row in group])
+    prefill = np.concatenate([np.arange(1, rows.layouts[row].replicas) for row in group])
     layouts = [rows.layouts[row]._replace(prefill=int(number)) for row, number in zip(index, prefill, strict=True)]
     replicas = np.array([layout.replicas for layout in layouts])
     replica = rows.replica
@@ -41,7 +41,7 @@ def _apart(space: Space, rows: Rows, found: list[int]) -> Rows:
     prompts, answers = (
         Side(rows.plan, cluster, number, replica.pool if replica else None) for number in (prefill, replicas - prefill)
     )
-    made = split_times(space.model, prompts, answers, _whole(space, rows))
+    times = split_times(space.model, prompts, answers, _total_load(space, rows))
     every = index, slice(None)
     return Rows(
         plan=rows.plan,
@@ -50,23 +50,23 @@ def _apart(space: Space, rows: Rows, found: list[int]) -> Rows:
         layouts=layouts,
         usable=rows.usable,
         safe=rows.safe,
-        needed=_at(rows, rows.needed)[every],
+        needed=_values_at(rows, rows.needed)[every],
         known=rows.known[every],
         room=rows.room[every],
-        each=_at(rows, rows.each)[every],
-        fullest=_at(rows, rows.fullest)[every],
+        each=_values_at(rows, rows.each)[every],
+        fullest=_values_at(rows, rows.fullest)[every],
         users=rows.users,
-        ttft=_column(made.ttft_seconds, replicas),
-        tpot=_column(made.tpot_seconds, replicas),
-        requests=_column(made.requests_per_second, replicas),
+        ttft=_column(times.ttft_seconds, replicas),
+        tpot=_column(times.tpot_seconds, replicas),
+        requests=_column(times.requests_per_second, replicas),
         prompt=rows.prompt,
         answer=rows.answer,
         near=rows.near,
-        whole=_column(made.end_to_end_seconds, replicas),
+        whole=_column(times.end_to_end_seconds, replicas),
     )
 
 
-def _at(rows: Rows, values):  # type: ignore[no-untyped-def]
+def _values_at(rows: Rows, values):  # type: ignore[no-untyped-def]
     return np.broadcast_to(values, rows.ttft.shape)
 
 
@@ -74,7 +74,7 @@ def _column(values, like):  # type: ignore[no-untyped-def]
     return np.array(np.broadcast_to(values, like.shape), dtype=float)[:, None]
 
 
-def _whole(space: Space, rows: Rows) -> Load:
+def _total_load(space: Space, rows: Rows) -> Load:
     """The load of all replicas together."""
     load = rows.load
     if space.load.request_rate is not None:

@@ -50,22 +50,24 @@ class Front:
         self._plans: list[Plan] = []
 
     def put(self, rows: Rows, holds: Any, config: Config, own: str, usual: str) -> None:
-        """What no plan of the same block beats, first."""
+        """Add the plans of a block that no other plan of it beats."""
         shape = rows.ttft.shape
         paid = np.broadcast_to(rows.usd if self.counts_money else rows.accelerators, shape)
         at = np.argwhere(holds)
         columns = [paid, np.broadcast_to(rows.tpot, shape), -np.broadcast_to(rows.requests, shape)]
         figures = np.stack([values[at[:, 0], at[:, 1]].astype(float) for values in columns], axis=1)
-        kept = front(figures)
-        plans = [plan_at(self.objective, rows, row, column, config, own, usual) for row, column in at[kept].tolist()]
-        self._figures, self._plans = np.concatenate([self._figures, figures[kept]]), self._plans + plans
+        on_front = front(figures)
+        plans = [
+            plan_at(self.objective, rows, row, column, config, own, usual) for row, column in at[on_front].tolist()
+        ]
+        self._figures, self._plans = np.concatenate([self._figures, figures[on_front]]), self._plans + plans
         if len(self._plans) > MAX_HELD_PLANS:
             self._clear()
 
     def _clear(self) -> None:
-        kept = front(self._figures)
-        self._figures = self._figures[kept]
-        self._plans = [plan for plan, keep in zip(self._plans, kept.tolist(), strict=True) if keep]
+        on_front = front(self._figures)
+        self._figures = self._figures[on_front]
+        self._plans = [plan for plan, keep in zip(self._plans, on_front.tolist(), strict=True) if keep]
 
     @property
     def plans(self) -> list[Plan]:
@@ -125,7 +127,7 @@ class Search:
             for number, config in enumerate(self._configurations())
         ]
         expect("configurations", len(known))
-        for least, _, config in sorted(known, key=lambda each: each[:2]):
+        for least, _, config in sorted(known, key=lambda entry: entry[:2]):
             self._look_at(config, least)
             advance("configurations")
         return self
@@ -146,21 +148,21 @@ class Search:
             first = next(iter(said_caches(self.space)), None)
             usual = self._resolved(Kind(machine, engine, None, first))
             for weights in precisions(self.space, machine.accelerator, usual or engine or ""):
-                found = self._resolved(Kind(machine, engine, weights, None))
-                if found is None:
+                engine_resolved = self._resolved(Kind(machine, engine, weights, None))
+                if engine_resolved is None:
                     self._count_refused(Kind(machine, engine, weights, None))
                     continue
                 stored = storage(self.space.model, weights).name
-                for kv_cache in caches(self.space, found):
-                    if (found, stored, kv_cache) not in seen:
-                        seen.add((found, stored, kv_cache))
-                        yield from self._of_kind(Kind(machine, engine, weights, kv_cache), found, stored)
+                for kv_cache in caches(self.space, engine_resolved):
+                    if (engine_resolved, stored, kv_cache) not in seen:
+                        seen.add((engine_resolved, stored, kv_cache))
+                        yield from self._of_kind(Kind(machine, engine, weights, kv_cache), engine_resolved, stored)
 
     def _of_kind(self, kind: Kind, engine: str, stored: str) -> Iterator[Config]:
         queues = serving_runtime(engine, self.space.options.engine_version or "").queues
-        for each in sizes(self.space, kind.machine, engine):
+        for split in sizes(self.space, kind.machine, engine):
             for batch in batches(self.space, queues):
-                yield Config(kind, engine, stored, each, batch)
+                yield Config(kind, engine, stored, split, batch)
 
     def _resolved(self, kind: Kind) -> str | None:
         """The engine that runs it on one accelerator; None where none does, whatever the sizes."""
@@ -174,7 +176,7 @@ class Search:
     def _count_refused(self, kind: Kind) -> None:
         """A precision that no engine there loads: all sizes of it."""
         engine = kind.engine or USUAL_ENGINE
-        plans = sum(len(self.layouts(kind.machine, each.ranks)) for each in sizes(self.space, kind.machine, engine))
+        plans = sum(len(self.layouts(kind.machine, split.ranks)) for split in sizes(self.space, kind.machine, engine))
         number = plans * self._users(engine)
         self.tally.consider(number)
         self.tally.remove(l.FORMAT, number)
@@ -209,7 +211,7 @@ class Search:
     # ---- bounds ----
 
     def _least(self, config: Config) -> float:
-        """The least that the objective can be."""
+        """A lower bound of the objective for this configuration."""
         if self.objective in ("cost", "accelerators"):
             return min(map(self._value, self.layouts(config.kind.machine, config.sizes.ranks)), default=float("inf"))
         if self._is_of_tokens:
@@ -219,8 +221,10 @@ class Search:
     @property
     def _is_of_tokens(self) -> bool:
         """Whether the least time of a token says the least that the objective can be."""
-        given = not self.space.searches_users and self.space.load.output_tokens is not None
-        return self.objective in ("tpot", NEAR) or (self.objective in ("end-to-end", "goodput", "token-cost") and given)
+        fixed_length = not self.space.searches_users and self.space.load.output_tokens is not None
+        return self.objective in ("tpot", NEAR) or (
+            self.objective in ("end-to-end", "goodput", "token-cost") and fixed_length
+        )
 
     def _at_least(self, config: Config, seconds: float) -> float:
         """What the objective is at least where no token comes sooner: so many users ask no faster than they are
@@ -239,17 +243,19 @@ class Search:
         requests = load.request_rate or ((space.users or 0) / away if away else float("inf"))
         if self.objective == "goodput":
             return -requests / ROUNDING_MARGIN
-        usd = min((each.usd for each in self.layouts(config.kind.machine, config.sizes.ranks)), default=float("inf"))
+        usd = min(
+            (layout.usd for layout in self.layouts(config.kind.machine, config.sizes.ranks)), default=float("inf")
+        )
         tokens = h.all_tokens_per_second.evaluate(X=requests, s=prompt, O=1 + later)
         return ROUNDING_MARGIN * float(h.usd_per_million_tokens.evaluate(USD_all=usd, tps=tokens))
 
-    def _order(self, config: Config, least: float, apart: bool = False) -> tuple[float, ...]:
-        """What the order of a plan of this configuration begins with at least."""
+    def _order(self, config: Config, least: float, is_split: bool = False) -> tuple[float, ...]:
+        """A lower bound of the order of this configuration's plans."""
         own, usual = self.own(config.kind.machine)
-        return (significant(least), *plainness(config, config.stored != own, config.engine == usual, apart))
+        return (significant(least), *plainness(config, config.stored != own, config.engine == usual, is_split))
 
-    def _can_improve(self, config: Config, least: tuple[float, ...], apart: bool = False) -> bool:
-        return self.front is not None or self.board.can_improve(config, least, apart)
+    def _can_improve(self, config: Config, least: tuple[float, ...], is_split: bool = False) -> bool:
+        return self.front is not None or self.board.can_improve(config, least, is_split)
 
     def own(self, machine: Machine) -> tuple[str, str]:
         """What the checkpoint's own precision is called, and the engine that `tonnage serve` takes on this machine
@@ -257,8 +263,8 @@ class Search:
         """
         key = (machine.name, self.space.options.weights)
         if key not in self._own:
-            given = self.space.options.weights
-            weights = None if given is None or "," in given else given
+            named_weights = self.space.options.weights
+            weights = None if named_weights is None or "," in named_weights else named_weights
             usual = self._resolved(Kind(machine, None, weights, None))
             self._own[key] = storage(self.space.model, weights).name, usual or ""
         return self._own[key]
@@ -272,7 +278,7 @@ class Search:
         self.configurations += 1
         number = len(layouts) * self._users(config.engine)
         if self._splits(config):
-            number += sum(each.replicas - 1 for each in layouts)
+            number += sum(layout.replicas - 1 for layout in layouts)
         self.tally.consider(number)
         why = self._ruled_out(config, layouts, least)
         if why == l.BEATEN:
@@ -311,17 +317,17 @@ class Search:
                 )
                 return l.WEIGHTS
             budget = self.space.goal.budget
-            if budget is not None and all(each.usd > budget for each in layouts):
+            if budget is not None and all(layout.usd > budget for layout in layouts):
                 return l.budget(budget)
             if self.space.tpot is not None and self.bounds.token_seconds(config) > self.space.tpot:
                 return l.level("tpot", self.space.tpot)
-            apart = self._splits(config) and self._can_improve(config, _split(least), apart=True)
-            if not apart and not self._can_improve(config, least):
+            splits = self._splits(config) and self._can_improve(config, _split(least), is_split=True)
+            if not splits and not self._can_improve(config, least):
                 return l.BEATEN
         return ""
 
     def _is_slow(self, config: Config, layouts: list[Layout]) -> str:
-        """The same of what the least pass of the configuration says."""
+        """The constraint that the fastest pass of the configuration breaks; empty where it may keep all."""
         of_tokens = self._is_of_tokens and self.front is None
         if self.space.tpot is None and not of_tokens:
             return ""
@@ -357,7 +363,7 @@ class Search:
                     row
                     for row in left
                     if self._can_improve(
-                        config, self._order(config, self._value(rows.layouts[row]), apart=True), apart=True
+                        config, self._order(config, self._value(rows.layouts[row]), is_split=True), is_split=True
                     )
                 ]
                 number = sum(rows.layouts[row].replicas - 1 for row in left) - sum(
@@ -366,12 +372,12 @@ class Search:
                 self.pruned += number
                 self.tally.remove(l.BEATEN, number)
                 left = at
-            for apart in split_rows(self.space, rows, left[:TOGETHER]):
-                self._judge(apart, config, own, usual)
+            for split in split_rows(self.space, rows, left[:TOGETHER]):
+                self._judge(split, config, own, usual)
             left = left[TOGETHER:]
 
     def _value(self, layout: Layout) -> float:
-        """What the objective of a layout is, as far as its cluster says it."""
+        """The part of a layout's objective that its cluster alone decides."""
         if self.objective == "cost":
             return layout.usd
         return float(layout.cluster.size) if self.objective == "accelerators" else -float("inf")
@@ -408,5 +414,5 @@ class Search:
 
 
 def _split(least: tuple[float, ...]) -> tuple[float, ...]:
-    """The same with prompts on replicas of their own."""
+    """The order of a configuration whose prompts have replicas of their own."""
     return (*least[:5], 1.0, *least[6:])

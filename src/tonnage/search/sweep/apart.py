@@ -20,7 +20,7 @@ Drive = Callable[[Job, str | None, int | None, Iterator[int]], Generator[Report]
 
 
 class _Ended(Exception):
-    """The process that started this one wants no more."""
+    """Raised where the process that started this one wants no more reports."""
 
 
 def reports(
@@ -35,11 +35,11 @@ def reports(
     process.start()
     theirs.close()
     try:
-        while (said := _next(pipe, process)) is not None:
-            if isinstance(said, Report):
-                yield said
-            elif isinstance(said, TonnageError):
-                raise said
+        while (message := _next(pipe, process)) is not None:
+            if isinstance(message, Report):
+                yield message
+            elif isinstance(message, TonnageError):
+                raise message
             else:  # it asks for the number of a chunk
                 with suppress(BrokenPipeError, ConnectionResetError):
                     pipe.send(next(numbers, None))
@@ -55,15 +55,15 @@ ASKS, ENDS = "number", "end"
 
 
 def _next(pipe: Connection, process: Any) -> Any:
-    """What the driver says next; None at its end."""
+    """The next message of the driver; None at its end."""
     try:
-        said: Any = pipe.recv()
+        message: Any = pipe.recv()
     except (EOFError, OSError):
         process.join()
         code = process.exitcode or 0
         how = Message("by signal {code}", code=-code) if code < 0 else Message("with status {code}", code=code)
         raise Lost("Ray is lost on this node: the process that joined it ended {how}.", how=how) from None
-    return None if said == ENDS else said
+    return None if message == ENDS else message
 
 
 def _serve(pipe: Connection, job: Job, address: str | None, workers: int | None, drive: Drive) -> None:

@@ -56,15 +56,15 @@ RANGE = ("from", "to", "step", "times")
 def check_kv_cache(name: str) -> None:
     """UnknownName for a format that no engine holds keys and values in: of one engine alone the plan says it."""
     plain = name.strip().lower().removeprefix("torch.")
-    engines = [serving_runtime(each) for each in serving_runtimes()]
-    own = {each.own_kv_cache for each in engines if each.own_kv_cache}
+    engines = [serving_runtime(engine_name) for engine_name in serving_runtimes()]
+    own = {engine_name.own_kv_cache for engine_name in engines if engine_name.own_kv_cache}
     known = {
         "auto",
         "bf16",
         "fp16",
         "fp32",
         *own,
-        *(each for engine in engines for pair in engine.kv_cache.items() for each in pair),
+        *(cache_name for engine in engines for pair in engine.kv_cache.items() for cache_name in pair),
     }
     named = ALIASES.get(plain, plain)
     if not {plain, named, named.replace("_", "-")} & known:
@@ -103,31 +103,31 @@ def check_words(name: str, value: Any) -> None:
         check_size(name, value)
 
 
-def sizes_of(forms: tuple[type[Struct], ...], name: str, said: Any) -> tuple[Any, ...]:
+def sizes_of(forms: tuple[type[Struct], ...], name: str, values_given: Any) -> tuple[Any, ...]:
     """The values of an axis, in the order in which they were given."""
-    if isinstance(said, dict):
-        said = list(islice(_range(name, said), MAX_VALUES + 1))
-    if not isinstance(said, list) or not said:
+    if isinstance(values_given, dict):
+        values_given = list(islice(_range(name, values_given), MAX_VALUES + 1))
+    if not isinstance(values_given, list) or not values_given:
         raise InvalidInput(
             "{@vary}: {name} takes a list of values, or from, to and step or times. Got {said}.",
             name=name,
-            said=shown(said),
+            said=shown(values_given),
         )
-    if len(said) > MAX_VALUES:
+    if len(values_given) > MAX_VALUES:
         raise InvalidInput("{@vary}: {name} takes at most {most_values:,} values.", name=name, most_values=MAX_VALUES)
-    values = tuple(options(forms, name, said, "vary"))
+    values = tuple(options(forms, name, values_given, "vary"))
     if len(set(values)) < len(values):
         twice = next(value for number, value in enumerate(values) if value in values[:number])
         raise InvalidInput("{@vary}: {name} has {twice} twice.", name=name, twice=shown(twice))
     return values
 
 
-def _range(name: str, said: dict[Any, Any]) -> Iterable[int]:
-    for key in said:
+def _range(name: str, range_given: dict[Any, Any]) -> Iterable[int]:
+    for key in range_given:
         if key not in RANGE:
             raise unknown(Message("field of a range (vary: {name})", name=name), str(key), RANGE)
-    start, stop, step, times = (said.get(key) for key in RANGE)
-    for key, value in said.items():
+    start, stop, step, times = (range_given.get(key) for key in RANGE)
+    for key, value in range_given.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InvalidInput(
                 "{@vary}: {name}: {key} must be a whole number from 1 on. Got {value}.",
@@ -139,7 +139,7 @@ def _range(name: str, said: dict[Any, Any]) -> Iterable[int]:
         raise InvalidInput(
             "{@vary}: {name}: a range is from, to and step, or from, to and times (from 2 on). Got {said}.",
             name=name,
-            said=shown(said),
+            said=shown(range_given),
         )
     if stop < start:
         raise InvalidInput(
@@ -155,12 +155,12 @@ def _range(name: str, said: dict[Any, Any]) -> Iterable[int]:
 
 
 def option(forms: tuple[type[Struct], ...], name: str, value: Any, where: str) -> Any:
-    """A value as its option takes it."""
+    """One value in the type that its option takes."""
     return next(iter(options(forms, name, [value], where)))
 
 
 def options(forms: tuple[type[Struct], ...], name: str, values: Iterable[Any], where: str) -> Iterator[Any]:
-    """Values of one option, as it takes them."""
+    """The values of one option in the type that it takes."""
     kind = "train" if len(forms) == 1 else "serve"
     known = [field for form in forms for field in form.__struct_fields__ if field not in NOT_SWEPT[kind]]
     if name not in known:
@@ -171,9 +171,9 @@ def options(forms: tuple[type[Struct], ...], name: str, values: Iterable[Any], w
     for value in values:
         if value is None:
             raise InvalidInput("{where}: {name} has no value: give it one, or leave it out.", where=where, name=name)
-        said = parse_length(value, f"{where}: {name}") if name in LENGTHS and isinstance(value, str) else value
+        parsed = parse_length(value, f"{where}: {name}") if name in LENGTHS and isinstance(value, str) else value
         try:
-            yield msgspec.convert(said, takes)
+            yield msgspec.convert(parsed, takes)
         except msgspec.ValidationError as error:
             raise InvalidInput(
                 "{where}: {name}: {error}. Got {value}.", where=where, name=name, error=error, value=shown(value)

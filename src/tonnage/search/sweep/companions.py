@@ -28,13 +28,13 @@ def size_of_experts(spec: Spec, model: Model, columns: dict[str, np.ndarray], ta
     """
     if len(spec.models) == 1 or expert_counts(model):
         return columns
-    made = dict(columns)
+    columns_left = dict(columns)
     for axis in spec.inner:
         if axis.name in OF_EXPERTS and axis.values[0] != 1:
             at = columns[axis.name] == axis.values[0]
-            made[axis.name] = np.where(at, 1, columns[axis.name])
+            columns_left[axis.name] = np.where(at, 1, columns[axis.name])
             tally.leave_out([axis.name], int(np.count_nonzero(at)))
-    return made
+    return columns_left
 
 
 class Companions:
@@ -49,7 +49,7 @@ class Companions:
         self.varied = frozenset(axis.name for axis in several) | ({"model"} if len(spec.models) > 1 else set())
         self.repeated = [axis.name for axis in several if axis.name in choices and choices[axis.name] != axis.values[0]]
 
-    def ask(self, ask: Callable[[dict[str, Any]], T], given: Mapping[str, Any]) -> tuple[T, frozenset[str]]:
+    def ask(self, ask: Callable[[dict[str, Any]], T], options: Mapping[str, Any]) -> tuple[T, frozenset[str]]:
         """The answer, and the names of the options that it was asked without."""
-        answer, left_out = ask_applicable(ask, given, self.varied, self.repeated)
+        answer, left_out = ask_applicable(ask, options, self.varied, self.repeated)
         return answer, frozenset(left_out)

@@ -33,7 +33,7 @@ class Unwritable(OSError):
 
 @cache
 def arrow() -> Any:
-    """pyarrow, with its parquet."""
+    """The module pyarrow with pyarrow.parquet; MissingDatum where it is not installed."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -69,7 +69,7 @@ def schema_of(spec: Spec) -> Any:
         columns = {"plan": large, "model": words, "cluster": words, "accelerators": size}
         columns |= {name: pa.int8() if name == "zero_stage" else words for name in CHOSEN}
         columns |= dict.fromkeys(COLUMNS, large)
-        made = {
+        results = {
             "global_batch_size": large,
             "needed_bytes": large,
             "usable_bytes": large,
@@ -92,7 +92,7 @@ def schema_of(spec: Spec) -> Any:
         columns |= dict.fromkeys(
             ("tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "concurrency"), large
         )
-        made = dict.fromkeys(
+        results = dict.fromkeys(
             (
                 "tokens_per_second_per_user",
                 "tokens_per_second_per_accelerator",
@@ -105,7 +105,7 @@ def schema_of(spec: Spec) -> Any:
     for axis in spec.outer:
         if axis.name not in columns:
             columns[axis.name] = _type(pa, axis.values, words)
-    return pa.schema(list((columns | made).items()))
+    return pa.schema(list((columns | results).items()))
 
 
 def _type(pa: Any, values: tuple[Any, ...], words: Any) -> Any:
@@ -122,7 +122,7 @@ def _column(spec: Spec, field: Any, values: np.ndarray) -> Any:
     if names is not None:  # digits
         used, digit = _told_apart(values)
         return pa.DictionaryArray.from_arrays(
-            pa.array(digit, pa.int32()), pa.array([names[each] for each in used], pa.string())
+            pa.array(digit, pa.int32()), pa.array([names[index] for index in used], pa.string())
         )
     if values.dtype == object:  # an option that does not apply to some rows
         return _with_gaps(field, values)
@@ -131,7 +131,7 @@ def _column(spec: Spec, field: Any, values: np.ndarray) -> Any:
     if pa.types.is_dictionary(field.type):
         used, digit = _told_apart(values)
         return pa.DictionaryArray.from_arrays(
-            pa.array(digit, pa.int32()), pa.array([str(each) for each in used], pa.string())
+            pa.array(digit, pa.int32()), pa.array([str(index) for index in used], pa.string())
         )
     if pa.types.is_floating(field.type):
         real = values.astype(np.float64)
@@ -155,16 +155,16 @@ def _told_apart(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
     return list(used), digit.reshape(-1).astype(np.int32)
 
 
-def write_part(folder: Path, number: int, made: Any) -> int:
+def write_part(folder: Path, number: int, table: Any) -> int:
     """Bytes of the file, which is there whole or not at all: written under another name, then renamed."""
     pa = arrow()
     sink = pa.BufferOutputStream()
-    real = [field.name for field in made.schema if pa.types.is_floating(field.type)]
+    real = [field.name for field in table.schema if pa.types.is_floating(field.type)]
     few = [
-        name for name in made.column_names if name not in (*MANY, *real)
+        name for name in table.column_names if name not in (*MANY, *real)
     ]  # the others are all unlike: a dictionary of them is wasted
     pa.parquet.write_table(
-        made, sink, compression="zstd", write_page_checksum=True, use_dictionary=few, use_byte_stream_split=real
+        table, sink, compression="zstd", write_page_checksum=True, use_dictionary=few, use_byte_stream_split=real
     )
     data = sink.getvalue()
     write_whole(folder / part_name(number), data)
@@ -173,15 +173,15 @@ def write_part(folder: Path, number: int, made: Any) -> int:
 
 def write_whole(path: Path, data: Any) -> None:
     """All of it under this name, or nothing; Unwritable says why."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}{WRITING}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}{WRITING}")
     try:
-        with beside.open("wb") as file:
+        with temporary.open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise Unwritable(
             error.errno, Message("cannot write {path}: {strerror}", path=path, strerror=error.strerror or error)
         ) from None
@@ -195,24 +195,24 @@ def done(folder: Path, tasks: Tasks, digest: str) -> bytearray:
     files half written.
     """
     tidy(folder)
-    found = bytearray(tasks.count)
+    is_done = bytearray(tasks.count)
     if not folder.is_dir():
-        return found
+        return is_done
     with os.scandir(folder) as entries:
         names = [entry.name for entry in entries]
     for name in names:
         if (number := _number(name)) is not None and number < tasks.count:
             if is_whole(folder / name, digest):
-                found[number] = 1
+                is_done[number] = 1
             else:
                 (folder / name).unlink(missing_ok=True)
-    return found
+    return is_done
 
 
 def is_whole(path: Path, digest: str) -> bool:
     """Whether this is a whole part, by its footer, of the sweep with this digest."""
-    found = facts(path)
-    return found is not None and found.get("sweep") == digest
+    footer_facts = facts(path)
+    return footer_facts is not None and footer_facts.get("sweep") == digest
 
 
 def tidy(folder: Path) -> None:
@@ -229,7 +229,7 @@ def _number(name: str) -> int | None:
 
 
 def facts(path: Path) -> dict[str, Any] | None:
-    """What a part says of itself; None where it is not whole: cut short, empty, or no part of a sweep."""
+    """The facts in a part's footer; None where the file is cut short, empty, or no part of a sweep."""
     pa = arrow()
     try:
         size = path.stat().st_size
@@ -237,16 +237,16 @@ def facts(path: Path) -> dict[str, Any] | None:
             file.seek(max(size - 8, 0))
             tail = file.read(8)
         footer = pa.parquet.read_metadata(path)
-        found = json.loads((footer.metadata or {})[FACTS])
+        stored = json.loads((footer.metadata or {})[FACTS])
     except (OSError, KeyError, ValueError, pa.ArrowException):
         return None
-    if tail[4:] != MAGIC or _end(footer) + int.from_bytes(tail[:4], "little") + 8 > size:
+    if tail[4:] != MAGIC or _last_page_end(footer) + int.from_bytes(tail[:4], "little") + 8 > size:
         return None
-    return found if isinstance(found, dict) else None
+    return stored if isinstance(stored, dict) else None
 
 
-def _end(footer: Any) -> int:
-    """Where the last page ends."""
+def _last_page_end(footer: Any) -> int:
+    """The byte at which the last page ends."""
     ends = [4]
     for group in range(footer.num_row_groups):
         for column in range(footer.num_columns):
@@ -267,5 +267,5 @@ def rows_of(path: Path, columns: list[str] | None = None) -> Any:
 
 
 def check_extra() -> None:
-    """That Parquet can be written, said before the work."""
+    """Raise MissingDatum before the work where Parquet cannot be written."""
     arrow()

@@ -48,7 +48,7 @@ class Done(Struct, frozen=True, kw_only=True):
 
 
 def processors() -> int:
-    """Those that this process may use."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -70,7 +70,7 @@ def sweep(
 
 
 class _Counts:
-    """What has come back."""
+    """The counts of the reports so far."""
 
     def __init__(self) -> None:
         self.start = time.perf_counter()
@@ -84,7 +84,7 @@ class _Counts:
         if report.failed:
             self.failed[report.number] = report.failed
             return
-        self._made(report.number, report.plans)
+        self._count_chunk(report.number, report.plans)
         self.inside, self.processor = self.inside + report.seconds, self.processor + report.processor_seconds
         self.worker_rss = max(self.worker_rss, report.peak_rss)
 
@@ -94,10 +94,10 @@ class _Counts:
         """
         for number in [number for number in self.failed if number not in damaged]:
             if dataset.is_whole(folder / dataset.part_name(number), digest):
-                self._made(number, tasks.plans_of(number))
+                self._count_chunk(number, tasks.plans_of(number))
         self.failed |= dict.fromkeys(damaged, DAMAGED)
 
-    def _made(self, number: int, plans: int) -> None:
+    def _count_chunk(self, number: int, plans: int) -> None:
         self.failed.pop(number, None)
         self.made, self.plans = self.made + 1, self.plans + plans
 
@@ -118,15 +118,15 @@ def _run(
             there = dataset.done(folder, tasks, digest)
             lay = sum(there) if lay < 0 else lay
             with progress(tasks.plans, sum(map(tasks.plans_of, _numbers(there, 1)))) as shown:
-                _make(run, there, directory, counts, lambda number: shown(tasks.plans_of(number)))
+                _run_missing_chunks(run, there, directory, counts, lambda number: shown(tasks.plans_of(number)))
             seconds = time.perf_counter() - counts.start
             dataset.tidy(folder)
-            found = _summarised(directory, spec, tasks)
+            summary = _summarised(directory, spec, tasks)
             summed = time.perf_counter() - counts.start - seconds
-            counts.settle(folder, tasks, digest, found.damaged)
-            if not found.damaged:
+            counts.settle(folder, tasks, digest, summary.damaged)
+            if not summary.damaged:
                 break
-            for number in found.damaged:
+            for number in summary.damaged:
                 (folder / dataset.part_name(number)).unlink(missing_ok=True)
     first = counts.first or (0.0, 0.0)
     return Done(
@@ -143,12 +143,14 @@ def _run(
         summary_seconds=summed,
         worker_rss=counts.worker_rss,
         driver_rss=peak_rss(),
-        summary=found,
+        summary=summary,
     )
 
 
-def _make(run: Run, there: bytearray, directory: Path, counts: _Counts, shown: Callable[[int], None]) -> None:
-    """The chunks that are not there."""
+def _run_missing_chunks(
+    run: Run, there: bytearray, directory: Path, counts: _Counts, shown: Callable[[int], None]
+) -> None:
+    """Compute the chunks that are not on disk yet."""
     with closing(run(_numbers(there, 0))) as reports:
         try:
             for report in reports:
@@ -162,7 +164,7 @@ def _make(run: Run, there: bytearray, directory: Path, counts: _Counts, shown: C
 
 
 def _numbers(there: bytearray, wanted: int) -> Iterator[int]:
-    """The chunks that are there, or are not."""
+    """The numbers of the chunks on disk (`wanted` 1), or of those that are missing (0)."""
     return (number for number, is_there in enumerate(there) if is_there == wanted)
 
 
@@ -185,7 +187,7 @@ def _summarised(directory: Path, spec: Spec, tasks: Tasks) -> Summary:
 
 @contextmanager
 def _executor(job: Job, workers: int | None, address: str | None) -> Iterator[Run]:
-    """What makes chunks, as long as it is needed."""
+    """The executor that computes chunks: local processes or Ray."""
     if address is not None:
         from tonnage.search.sweep import apart, on_ray
 

@@ -15,8 +15,8 @@ def workload(spec: Spec) -> tuple[str, ...]:
     """
     if spec.kind == "serve":
         return ("model", "cluster", "plan")
-    told = ("sequence_length", "global_batch_size")
-    return ("model", "cluster", *(name for name in told if any(axis.name == name for axis in spec.inner)))
+    asked_sizes = ("sequence_length", "global_batch_size")
+    return ("model", "cluster", *(name for name in asked_sizes if any(axis.name == name for axis in spec.inner)))
 
 
 def kept(spec: Spec, rows: Columns) -> Columns:

@@ -81,7 +81,7 @@ class _Worker:
                 self.pipe.send(number)
 
     def take(self) -> Report | None:
-        """What it says; None: it is dead."""
+        """The worker's next report; None where the worker is dead."""
         try:
             report: Report = self.pipe.recv()
         except (EOFError, OSError):

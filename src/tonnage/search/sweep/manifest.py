@@ -30,11 +30,11 @@ GIVE_ANOTHER = "Give another --out, or remove it."
 @cache
 def estimator() -> str:
     """A digest of the package's code and data: rows of one dataset come from one estimator."""
-    root, made = Path(tonnage.__file__).parent, hashlib.sha256()
+    root, digest = Path(tonnage.__file__).parent, hashlib.sha256()
     for path in sorted(root.rglob("*")):
         if path.suffix in (".py", ".toml") and path.is_file():
-            made.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
-    return made.hexdigest()
+            digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 def manifest(spec: Spec, tasks: Tasks) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def _check(path: Path, now: dict[str, Any]) -> None:
             parent=path.parent,
             plans=was["plans"],
             plans2=now["plans"],
-            first=_first(was, now),
+            first=_first_difference(was, now),
             again=GIVE_ANOTHER,
         )
     if not same["estimator"]:
@@ -119,8 +119,8 @@ def _check(path: Path, now: dict[str, Any]) -> None:
         )
 
 
-def _first(was: dict[str, Any], now: dict[str, Any]) -> str:
-    """The first field that differs, in words."""
+def _first_difference(was: dict[str, Any], now: dict[str, Any]) -> str:
+    """The sentence on the first field that differs."""
     for name, value in now["spec"].items():
         if json.loads(json.dumps(value)) != was["spec"].get(name):
             return Message("; {name} differs", name=name)

@@ -13,21 +13,21 @@ COUNTS = (1, 8)  # accelerators, where nobody says how many
 
 def models_of(fields: Mapping[Any, Any]) -> tuple[str, ...]:
     """Names, ids and paths of models; `all`: the catalogue's; a pattern of paths stands for the files that it finds."""
-    said = fields.get("models")
-    if said == "all":
+    listed_models = fields.get("models")
+    if listed_models == "all":
         return tuple(model_names())
-    found: dict[str, None] = {}
-    for text in _texts("models", said):
+    names_found: dict[str, None] = {}
+    for text in _texts("models", listed_models):
         names = sorted(glob.glob(text)) if "*" in text else [text]  # noqa: PTH207 (the pattern may be absolute)
         if not names:
             raise InvalidInput("models: no file matches {text}.", text=shown(text))
         for name in names:
-            if name in found:
+            if name in names_found:
                 raise InvalidInput("models: {name} is there twice.", name=shown(name))
-            found[name] = None
-    for name in found:
+            names_found[name] = None
+    for name in names_found:
         read(name)
-    return tuple(found)
+    return tuple(names_found)
 
 
 def clusters_of(fields: Mapping[Any, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -51,12 +51,12 @@ def clusters_of(fields: Mapping[Any, Any]) -> tuple[tuple[str, ...], tuple[str, 
     if (
         not isinstance(counts, list)
         or not counts
-        or any(isinstance(each, bool) or not isinstance(each, int) or each < 1 for each in counts)
+        or any(isinstance(entry, bool) or not isinstance(entry, int) or entry < 1 for entry in counts)
     ):
         raise InvalidInput("counts must be whole numbers from 1 on. Got {counts}.", counts=shown(counts))
     every = fields["accelerators"] == "all"
     chips = accelerator_names() if every else _texts("accelerators", fields["accelerators"])
-    made, left_out = [], []
+    clusters, left_out = [], []
     for chip in chips:
         for count in dict.fromkeys(counts):
             name = f"{count}x{chip}"
@@ -67,20 +67,20 @@ def clusters_of(fields: Mapping[Any, Any]) -> tuple[tuple[str, ...], tuple[str, 
                     raise
                 left_out.append(name)
             else:
-                made.append(name)
-    return tuple(made), tuple(left_out)
+                clusters.append(name)
+    return tuple(clusters), tuple(left_out)
 
 
-def _texts(name: str, said: Any) -> list[str]:
-    if not isinstance(said, list) or not said:
+def _texts(name: str, texts: Any) -> list[str]:
+    if not isinstance(texts, list) or not texts:
         raise InvalidInput(
             "{name} takes a list of names, or all. Got {said}."
             if name != "on"
             else "{name} takes a list of names. Got {said}.",
             name=name,
-            said=shown(said),
+            said=shown(texts),
         )
-    for each in said:
-        if isinstance(each, bool) or not isinstance(each, str | int) or not str(each).strip():
-            raise InvalidInput("{name} takes names. Got {each}.", name=name, each=shown(each))
-    return [str(each).strip() for each in said]
+    for text in texts:
+        if isinstance(text, bool) or not isinstance(text, str | int) or not str(text).strip():
+            raise InvalidInput("{name} takes names. Got {each}.", name=name, each=shown(text))
+    return [str(text).strip() for text in texts]

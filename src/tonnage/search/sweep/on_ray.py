@@ -65,7 +65,7 @@ def _give_back(handlers: Mapping[Any, Any]) -> None:
 
 
 def _check_answers(address: str | None) -> None:
-    """Ray itself waits for minutes where nothing answers."""
+    """Check that the address answers: Ray itself waits for minutes where nothing does."""
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():
         return
@@ -119,6 +119,6 @@ def reports(ray: Any, job: Job, numbers: Iterable[int], workers: int | None) -> 
 
 
 def _room(ray: Any, workers: int | None) -> int:
-    """Chunks that may be in flight."""
+    """The number of chunks that may be in flight."""
     processors = int(ray.cluster_resources().get("CPU", 0))
     return AHEAD * max(min(processors, workers or processors), 1)

@@ -57,7 +57,7 @@ class Progress:
 
     @property
     def words(self) -> str:
-        """Rate and time that is left."""
+        """The rate and the time that is left, as text."""
         left = self.plans - self.lay - self.made
         if not self.made:
             return "no chunk is back yet"
@@ -97,9 +97,9 @@ class Progress:
 
 def _duration(seconds: float) -> str:
     """ "1:02:03", or "12 s" below a minute."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
+    rounded = round(seconds)
+    if rounded < 60:
+        return f"{rounded} s"
+    minutes, rest = divmod(rounded, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -36,26 +36,29 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
     tally.consider(1)
     place = place_of(spec.clusters[part.digits[1]], tuple(sorted(spec.money.items())))
     choices = {axis.name: axis.values[digit] for axis, digit in zip(spec.outer, part.digits[2:], strict=True)}
-    asked = spec.options | choices
+    chosen = spec.options | choices
     model = model_of(spec.models[part.digits[0]])
 
-    def ask(said: dict[str, Any]) -> Frontier:
-        load = {name: value for name, value in said.items() if name in LoadOptions.__struct_fields__}
-        options = {name: value for name, value in said.items() if name not in load}
+    def ask(applied: dict[str, Any]) -> Frontier:
+        load = {name: value for name, value in applied.items() if name in LoadOptions.__struct_fields__}
+        options = {name: value for name, value in applied.items() if name not in load}
         money = BillOptions(**spec.money)
         return frontier(model, place.cluster, ServingOptions(**options), LoadOptions(**load), money, points=spec.points)
 
     try:
-        found, left_out = Companions(spec, choices).ask(ask, asked)
+        answer, left_out = Companions(spec, choices).ask(ask, chosen)
     except TonnageError as error:
         tally.remove(why(error, model, place.cluster), 1)
         return {}
-    if not found.curves:
+    if not answer.curves:
         tally.remove("some tensor size and precision leaves room for the cache of one request", 1)
         return {}
     tally.leave_out(left_out, 1)
-    made = [_points(curve, found.usd_per_hour) for curve in found.curves]
-    joined = {name: np.concatenate([each[name] for each in made]) for name in made[0]}
+    columns_of_curves = [_points(curve, answer.usd_per_hour) for curve in answer.curves]
+    joined = {
+        name: np.concatenate([curve_columns[name] for curve_columns in columns_of_curves])
+        for name in columns_of_curves[0]
+    }
     count = len(joined["concurrency"])
     facts: Mapping[str, Any] = {
         "plan": part.block,
@@ -74,11 +77,11 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
 
 def _points(curve: Curve, usd: float | None) -> Columns:
     count = len(curve.concurrency)
-    made = {name: np.asarray(getattr(curve, field)) for name, field in POINTS.items()}
-    made |= {name: np.full(count, getattr(curve.plan, name)) for name in OF_PLAN}
+    columns = {name: np.asarray(getattr(curve, field)) for name, field in POINTS.items()}
+    columns |= {name: np.full(count, getattr(curve.plan, name)) for name in OF_PLAN}
     price = np.nan if usd is None else usd
-    rate = made["tokens_per_second_per_accelerator"]
-    return made | {
+    rate = columns["tokens_per_second_per_accelerator"]
+    return columns | {
         "weights": np.full(count, curve.weights),
         "usd_per_million_output_tokens": usd_per_million_tokens.evaluate(USD_all=price, tps=rate),
     }

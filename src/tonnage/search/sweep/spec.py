@@ -63,19 +63,19 @@ class Spec(Struct, frozen=True, kw_only=True):
         return (*self.outer, *self.inner)
 
     def digest(self) -> str:
-        """The same for the same sweep, however its file was written."""
+        """The digest of a sweep: equal for equal sweeps, however the file was written."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
 
 def read(path: Path) -> Spec:
     """The sweep of a file; InvalidInput or UnknownName with the field, the value and the nearest valid choice."""
-    found = load(path)
-    if not isinstance(found, dict):
+    document = load(path)
+    if not isinstance(document, dict):
         raise InvalidInput(
-            "{path} must hold fields, such as kind and models. Got {found}.", path=path, found=shown(found)
+            "{path} must hold fields, such as kind and models. Got {found}.", path=path, found=shown(document)
         )
     fields = {
-        "on" if name is True else name: value for name, value in found.items()
+        "on" if name is True else name: value for name, value in document.items()
     }  # YAML reads `on` as a truth value
     try:
         return parse(fields)
@@ -93,12 +93,12 @@ def parse(fields: Mapping[Any, Any]) -> Spec:
     fixed, varied = _table(fields, "options"), _table(fields, "vary")
     form = FORMS[kind]
     axes: dict[str, tuple[Any, ...]] = {}
-    for name, said in fixed.items():
-        axes[name] = (option(form, name, said, "options"),)
-    for name, said in varied.items():
+    for name, value in fixed.items():
+        axes[name] = (option(form, name, value, "options"),)
+    for name, values_given in varied.items():
         if name in fixed:
             raise InvalidInput("{name} is in both options and vary: leave it out of one of them.", name=name)
-        axes[name] = sizes_of(form, name, said)
+        axes[name] = sizes_of(form, name, values_given)
     for name, values in axes.items():
         for value in values:
             check_words(name, value)
@@ -130,17 +130,17 @@ def parse(fields: Mapping[Any, Any]) -> Spec:
     return spec
 
 
-def _kind(said: Any) -> Kind:
-    if said not in KEEPS:
-        raise unknown("kind of sweep", str(said), KEEPS)
-    return "serve" if said == "serve" else "train"
+def _kind(kind: Any) -> Kind:
+    if kind not in KEEPS:
+        raise unknown("kind of sweep", str(kind), KEEPS)
+    return "serve" if kind == "serve" else "train"
 
 
 def _table(fields: Mapping[Any, Any], name: str) -> dict[str, Any]:
-    found = fields.get(name) or {}
-    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-        raise InvalidInput("{name} must hold options by their names. Got {found}.", name=name, found=shown(found))
-    return found
+    options = fields.get(name) or {}
+    if not isinstance(options, dict) or not all(isinstance(key, str) for key in options):
+        raise InvalidInput("{name} must hold options by their names. Got {found}.", name=name, found=shown(options))
+    return options
 
 
 def _check_batch(axes: Mapping[str, Any]) -> None:
@@ -148,23 +148,23 @@ def _check_batch(axes: Mapping[str, Any]) -> None:
         raise InvalidInput(Message("{@global_batch_size} and {@num_microbatches} say the same: give one of them."))
 
 
-def _keep(said: Any, kind: Kind) -> tuple[str, int]:
-    if isinstance(said, dict) and set(said) == {"best"}:
-        return "best", _whole(said, "best", BEST, 1, 100_000)
-    if said in KEEPS[kind]:
-        return said, BEST
+def _keep(rule: Any, kind: Kind) -> tuple[str, int]:
+    if isinstance(rule, dict) and set(rule) == {"best"}:
+        return "best", _whole(rule, "best", BEST, 1, 100_000)
+    if rule in KEEPS[kind]:
+        return rule, BEST
     words = listed(KEEPS[kind])
     raise InvalidInput(
         "keep of a sweep of kind {kind} must be {words} or {{best: N}}. Got {said}.",
         kind=kind,
         words=words,
-        said=shown(said),
+        said=shown(rule),
     )
 
 
 def _money(fields: Mapping[Any, Any]) -> dict[str, Any]:
-    found = _table(fields, "money")
-    for name, value in found.items():
+    money = _table(fields, "money")
+    for name, value in money.items():
         if name not in MONEY:
             raise unknown("field of money", name, MONEY)
         if not isinstance(value, str):
@@ -172,27 +172,27 @@ def _money(fields: Mapping[Any, Any]) -> dict[str, Any]:
     from tonnage.catalogue.offers import parse_rates, provider_named, region_named
     from tonnage.catalogue.prices import KINDS
 
-    options = BillOptions(**found)
+    options = BillOptions(**money)
     if options.price_kind is not None and options.price_kind not in KINDS:
         raise unknown("price_kind", options.price_kind, KINDS)
     provider_named(options.provider or "")
     region_named(options.region or "")
     if options.exchange_rate:
         parse_rates(options.exchange_rate, "exchange_rate")
-    return found
+    return money
 
 
 def _whole(fields: Mapping[Any, Any], name: str, default: int, least: int, most: int) -> int:
-    said = fields.get(name, default)
-    if isinstance(said, bool) or not isinstance(said, int) or not least <= said <= most:
+    value = fields.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidInput(
             "{name} must be a whole number from {least:,} to {most:,}. Got {said}.",
             name=name,
             least=least,
             most=most,
-            said=shown(said),
+            said=shown(value),
         )
-    return said
+    return value
 
 
 def _check_size(spec: Spec) -> None:

@@ -48,8 +48,8 @@ def summarise(directory: Path, spec: Spec, tasks: Tasks) -> Summary:
     try:
         for number in range(tasks.count):
             path = folder / dataset.part_name(number)
-            found = dataset.facts(path) if path.exists() else None
-            if found is None:
+            facts = dataset.facts(path) if path.exists() else None
+            if facts is None:
                 missing += 1
                 continue
             part = dataset.rows_of(path)
@@ -57,10 +57,10 @@ def summarise(directory: Path, spec: Spec, tasks: Tasks) -> Summary:
                 damaged.append(number)
                 continue
             for name in totals:
-                totals[name] += found[name]
-            for constraint, plans in found["removed"].items():
+                totals[name] += facts[name]
+            for constraint, plans in facts["removed"].items():
                 removed[constraint] = removed.get(constraint, 0) + plans
-            for option, plans in found["without"].items():
+            for option, plans in facts["without"].items():
                 without[option] = without.get(option, 0) + plans
             rows, size = rows + part.num_rows, size + path.stat().st_size
             chosen.add(part)
@@ -108,7 +108,7 @@ class _Best:
             self.held = self._best_of(self.held)
 
     def close(self) -> None:
-        """What is left, and the file its name."""
+        """Write the rows that are left and give the file its name."""
         if self.held is not None:
             self._write(self.held)
         self.held = None
@@ -126,29 +126,29 @@ class _Best:
     def _open(self, schema: Any) -> None:
         self.writer = dataset.arrow().parquet.ParquetWriter(self.beside, schema, compression="zstd")
 
-    def _write(self, found: Any) -> None:
-        found = self._best_of(found)
+    def _write(self, table: Any) -> None:
+        table = self._best_of(table)
         if self.writer is None:
-            self._open(found.schema)
-        self.writer.write_table(found)
-        self.rows += found.num_rows
-        rows = self._best_of(found, 1).to_pylist()
+            self._open(table.schema)
+        self.writer.write_table(table)
+        self.rows += table.num_rows
+        rows = self._best_of(table, 1).to_pylist()
         self.top = sorted((*self.top, *rows), key=lambda row: (-(row[RATE[self.spec.kind]] or 0), row["plan"]))[:SHOWN]
 
-    def _best_of(self, found: Any, count: int = 0) -> Any:
+    def _best_of(self, table: Any, count: int = 0) -> Any:
         spec = self.spec
-        names = {*workload(spec), RATE[spec.kind], "plan", *({"fits", "needed_bytes"} & set(found.column_names))}
-        columns = {name: _numbers(found[name]) for name in names}
-        return found.filter(dataset.arrow().array(best(spec, columns, count or spec.best)))
+        names = {*workload(spec), RATE[spec.kind], "plan", *({"fits", "needed_bytes"} & set(table.column_names))}
+        columns = {name: _numbers(table[name]) for name in names}
+        return table.filter(dataset.arrow().array(best(spec, columns, count or spec.best)))
 
 
-def _plain(found: Any) -> Any:
+def _plain(table: Any) -> Any:
     """Words as strings: the dictionaries of parts differ."""
     pa = dataset.arrow()
     schema = pa.schema(
-        [(each.name, pa.string() if pa.types.is_dictionary(each.type) else each.type) for each in found.schema]
+        [(field.name, pa.string() if pa.types.is_dictionary(field.type) else field.type) for field in table.schema]
     )
-    return found.replace_schema_metadata(None).cast(schema)
+    return table.replace_schema_metadata(None).cast(schema)
 
 
 def _numbers(column: Any) -> np.ndarray:
@@ -157,10 +157,10 @@ def _numbers(column: Any) -> np.ndarray:
     if pa.types.is_string(column.type):
         return np.unique(column.to_numpy(zero_copy_only=False).astype(str), return_inverse=True)[1].reshape(-1)
     if pa.types.is_boolean(column.type):
-        return np.asarray([1 if each else 0 for each in column.to_pylist()])
+        return np.asarray([1 if flag else 0 for flag in column.to_pylist()])
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def _places(found: Any) -> np.ndarray:
+def _places(table: Any) -> np.ndarray:
     """Which model and cluster each row is of."""
-    return _numbers(found["model"]) * (len(found) + 1) + _numbers(found["cluster"])
+    return _numbers(table["model"]) * (len(table) + 1) + _numbers(table["cluster"])

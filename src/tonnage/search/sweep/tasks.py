@@ -57,7 +57,7 @@ class Tasks:
             yield Part(digits(block, self.outer), block, 0, self.block)
 
     def plans_of(self, number: int) -> int:
-        """How many plans a chunk has."""
+        """The number of plans in a chunk."""
         if self.pieces > 1:
             return sum(map(len, self.parts(number)))
         return (min((number + 1) * self.together, self.blocks) - number * self.together) * self.block
@@ -65,11 +65,11 @@ class Tasks:
     def sizes(self, part: Part) -> list[np.ndarray]:
         """For each inner axis the positions of its values, one for each plan of the part."""
         rest = np.arange(part.start, part.stop, dtype=np.int64)
-        found = []
+        digits_of_axes = []
         for length in reversed(self.inner):
             rest, digit = np.divmod(rest, length)
-            found.append(digit)
-        return found[::-1]
+            digits_of_axes.append(digit)
+        return digits_of_axes[::-1]
 
     def numbers(self, part: Part) -> np.ndarray:
         """The number of each plan of a part: it names the plan in the whole sweep."""
@@ -82,8 +82,8 @@ def digits(number: int, lengths: tuple[int, ...]) -> tuple[int, ...]:
     >>> digits(5, (2, 3))
     (1, 2)
     """
-    found = []
+    reversed_digits = []
     for length in reversed(lengths):
         number, digit = divmod(number, length)
-        found.append(digit)
-    return tuple(reversed(found))
+        reversed_digits.append(digit)
+    return tuple(reversed(reversed_digits))

@@ -61,16 +61,16 @@ class PricedCluster(Struct, frozen=True, eq=False):
 
 @lru_cache(HELD)
 def model_of(name: str) -> Model:
-    """Read once in each worker."""
+    """The model of this name, read once in each worker."""
     return read(name)
 
 
 @lru_cache(HELD)
 def place_of(name: str, money: tuple[tuple[str, Any], ...]) -> PricedCluster:
-    """Read once in each worker, with its price."""
-    found = cluster_named(name)
+    """The cluster of this name with its price, read once in each worker."""
+    cluster = cluster_named(name)
     return PricedCluster(
-        name, found, found.accelerator.memory.usable_bytes, usd_per_hour(found, BillOptions(**dict(money)))
+        name, cluster, cluster.accelerator.memory.usable_bytes, usd_per_hour(cluster, BillOptions(**dict(money)))
     )
 
 
@@ -79,7 +79,7 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
     model = model_of(spec.models[part.digits[0]])
     place = place_of(spec.clusters[part.digits[1]], tuple(sorted(spec.money.items())))
     choices = {axis.name: axis.values[digit] for axis, digit in zip(spec.outer, part.digits[2:], strict=True)}
-    given = spec.options | choices
+    options = spec.options | choices
     columns: Columns = {
         axis.name: np.asarray(axis.values, dtype=np.int64)[digit]
         for axis, digit in zip(spec.inner, tasks.sizes(part), strict=True)
@@ -88,29 +88,29 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
     tally.consider(count)
     columns = size_of_experts(spec, model, columns, tally)
     try:
-        columns = complete(model, place.cluster, given, columns, count)
+        columns = complete(model, place.cluster, options, columns, count)
     except TonnageError as error:
         tally.remove(why(error, model, place.cluster), count)
         return {}
-    runtime = training_runtime(given.get("runtime") or usual_runtime(place.cluster))
-    left = _valid(model, place.cluster, runtime, given, columns, tally)
+    runtime = training_runtime(options.get("runtime") or usual_runtime(place.cluster))
+    left = _valid(model, place.cluster, runtime, options, columns, tally)
     numbers = tasks.numbers(part)
-    made = []
+    parts = []
     companions = Companions(spec, choices)
-    for chosen, names, left_out in _laid_out(model, place.cluster, given, runtime, columns, left, tally, companions):
+    for chosen, names, left_out in _laid_out(model, place.cluster, options, runtime, columns, left, tally, companions):
         sizes = {name: values[chosen] for name, values in columns.items()}
-        found = _estimated(model, place, sizes, names, tally)
-        if found is not None:
-            asked = {
+        estimated = _estimated(model, place, sizes, names, tally)
+        if estimated is not None:
+            varied = {
                 axis.name: column_of(choices[axis.name], len(chosen), is_left_out=axis.name in left_out)
                 for axis in spec.outer
                 if axis.name not in (*COLUMNS, *CHOSEN)
             }
             named = {name: np.full(len(chosen), names[name]) for name in CHOSEN}
-            made.append({"plan": numbers[chosen], **named, **asked, **found})
-    if not made:
+            parts.append({"plan": numbers[chosen], **named, **varied, **estimated})
+    if not parts:
         return {}
-    joined = {name: np.concatenate([each[name] for each in made]) for name in made[0]}
+    joined = {name: np.concatenate([part_columns[name] for part_columns in parts]) for name in parts[0]}
     order = np.argsort(joined["plan"], kind="stable")  # runs that are in order are merged
     ends = {
         "model": np.full(len(order), part.digits[0]),
@@ -124,14 +124,14 @@ def _valid(
     model: Model,
     cluster: Cluster,
     runtime: TrainingRuntime,
-    given: Mapping[str, Any],
+    options: Mapping[str, Any],
     columns: Columns,
     tally: Tally,
 ) -> np.ndarray:
     """Which plans hold what is asked of their sizes: shape (plans,). `columns` are complete; `tally` counts what each
     rule takes away.
     """
-    facts = facts_of(model, runtime, TrainingOptions(**given)).with_options(
+    facts = facts_of(model, runtime, TrainingOptions(**options)).with_options(
         data_parallel_size=columns["data_parallel_size"]
     )
     left = np.ones(len(columns["data_parallel_size"]), dtype=bool)
@@ -141,44 +141,44 @@ def _valid(
 
 
 def complete(
-    model: Model, cluster: Cluster, given: Mapping[str, Any], columns: Mapping[str, np.ndarray], count: int
+    model: Model, cluster: Cluster, options: Mapping[str, Any], columns: Mapping[str, np.ndarray], count: int
 ) -> Columns:
     """All sizes of `count` plans, with the defaults of estimate.options.plans where nobody said any."""
 
     def size(name: str, default: Any) -> np.ndarray:
-        found = columns.get(name, given.get(name))
-        return np.broadcast_to(np.asarray(default if found is None else found, dtype=np.int64), (count,))
+        given_size = columns.get(name, options.get(name))
+        return np.broadcast_to(np.asarray(default if given_size is None else given_size, dtype=np.int64), (count,))
 
-    defaults = _defaults(model, given)
-    made = {"pipeline_parallel_size": size("pipeline_parallel_size", 1)}
+    defaults = _defaults(model, options)
+    completed = {"pipeline_parallel_size": size("pipeline_parallel_size", 1)}
     # A schedule that has two chunks on each rank does not apply to one stage, and is left out there.
-    chunks = np.where(made["pipeline_parallel_size"] == 1, 1, defaults["virtual_pipeline_size"])
-    made["virtual_pipeline_size"] = size("virtual_pipeline_size", chunks)
+    chunks = np.where(completed["pipeline_parallel_size"] == 1, 1, defaults["virtual_pipeline_size"])
+    completed["virtual_pipeline_size"] = size("virtual_pipeline_size", chunks)
     for name in ("tensor_parallel_size", "context_parallel_size", "expert_parallel_size"):
-        made[name] = size(name, 1)
-    used = made["tensor_parallel_size"] * made["pipeline_parallel_size"] * made["context_parallel_size"]
-    made["data_parallel_size"] = size("data_parallel_size", cluster.size // used)
-    alone = made["expert_parallel_size"] == 1
-    experts = np.where(alone, made["tensor_parallel_size"], 1) if expert_counts(model) else 1
-    made["expert_tensor_parallel_size"] = size("expert_tensor_parallel_size", experts)
-    made["sequence_length"] = size("sequence_length", defaults["sequence_length"])
-    made["micro_batch_size"] = size("micro_batch_size", 1)
+        completed[name] = size(name, 1)
+    used = completed["tensor_parallel_size"] * completed["pipeline_parallel_size"] * completed["context_parallel_size"]
+    completed["data_parallel_size"] = size("data_parallel_size", cluster.size // used)
+    alone = completed["expert_parallel_size"] == 1
+    experts = np.where(alone, completed["tensor_parallel_size"], 1) if expert_counts(model) else 1
+    completed["expert_tensor_parallel_size"] = size("expert_tensor_parallel_size", experts)
+    completed["sequence_length"] = size("sequence_length", defaults["sequence_length"])
+    completed["micro_batch_size"] = size("micro_batch_size", 1)
     if "global_batch_size" in columns:
-        made["global_batch_size"] = size("global_batch_size", 0)
-        each = np.maximum(made["micro_batch_size"] * made["data_parallel_size"], 1)
-        made["num_microbatches"] = made["global_batch_size"] // each
+        completed["global_batch_size"] = size("global_batch_size", 0)
+        sequences_of_ranks = np.maximum(completed["micro_batch_size"] * completed["data_parallel_size"], 1)
+        completed["num_microbatches"] = completed["global_batch_size"] // sequences_of_ranks
     else:
-        made["num_microbatches"] = size("num_microbatches", made["pipeline_parallel_size"])
-    return made
+        completed["num_microbatches"] = size("num_microbatches", completed["pipeline_parallel_size"])
+    return completed
 
 
-def _defaults(model: Model, given: Mapping[str, Any]) -> dict[str, int]:
-    """What the model and the options decide, whatever the sizes are."""
+def _defaults(model: Model, options: Mapping[str, Any]) -> dict[str, int]:
+    """The sizes that the model and the options decide, whatever the axes are."""
     from tonnage.estimate.options.plans import DEFAULT_SEQUENCE_LENGTH
     from tonnage.estimate.plan.schedule import default_chunks
 
     return {
-        "virtual_pipeline_size": default_chunks(TrainingOptions(pipeline_schedule=given.get("pipeline_schedule"))),
+        "virtual_pipeline_size": default_chunks(TrainingOptions(pipeline_schedule=options.get("pipeline_schedule"))),
         "sequence_length": min(model.context or DEFAULT_SEQUENCE_LENGTH, DEFAULT_SEQUENCE_LENGTH),
     }
 
@@ -186,7 +186,7 @@ def _defaults(model: Model, given: Mapping[str, Any]) -> dict[str, int]:
 def _laid_out(
     model: Model,
     cluster: Cluster,
-    given: Mapping[str, Any],
+    fixed: Mapping[str, Any],
     runtime: TrainingRuntime,
     columns: Columns,
     left: np.ndarray,
@@ -199,28 +199,28 @@ def _laid_out(
     rows = np.flatnonzero(left)
     if not len(rows):
         return
-    alike: dict[tuple[TrainingPlan, frozenset[str]], list[np.ndarray]] = {}
-    facts = [*(columns[name] for name in LAYOUT), *_told_apart(model, given, runtime, columns)]
+    rows_of_plans: dict[tuple[TrainingPlan, frozenset[str]], list[np.ndarray]] = {}
+    facts = [*(columns[name] for name in LAYOUT), *_batch_facts(model, fixed, runtime, columns)]
     for chosen in _grouped(rows, facts):
         first = chosen[0]
         sizes = {name: int(columns[name][first]) for name in (*COLUMNS,)}
         try:
             plan, left_out = companions.ask(
                 lambda options: training_plan(model, cluster, TrainingOptions(**options), Question()),
-                dict(given) | sizes,
+                dict(fixed) | sizes,
             )
         except TonnageError as error:
             tally.remove(why(error, model, cluster), len(chosen))
             continue
         tally.leave_out(left_out, len(chosen))
-        alike.setdefault((_without_sizes(plan), left_out), []).append(chosen)
-    for (plan, left_out), parts in alike.items():
-        found = {name: plan.field(name) for name in plan.field_names() if name not in COLUMNS}
-        yield np.sort(np.concatenate(parts)), found, left_out
+        rows_of_plans.setdefault((_without_sizes(plan), left_out), []).append(chosen)
+    for (plan, left_out), parts in rows_of_plans.items():
+        plan_fields = {name: plan.field(name) for name in plan.field_names() if name not in COLUMNS}
+        yield np.sort(np.concatenate(parts)), plan_fields, left_out
 
 
-def _told_apart(
-    model: Model, given: Mapping[str, Any], runtime: TrainingRuntime, columns: Columns
+def _batch_facts(
+    model: Model, options: Mapping[str, Any], runtime: TrainingRuntime, columns: Columns
 ) -> Iterator[np.ndarray]:
     """Facts of the batch on which rules depend: parts of a chunked loss, positions that a model has."""
     length = columns["sequence_length"]
@@ -256,7 +256,7 @@ def _without_sizes(plan: TrainingPlan) -> TrainingPlan:
 def _estimated(
     model: Model, place: PricedCluster, sizes: Columns, names: Mapping[str, Any], tally: Tally
 ) -> Columns | None:
-    """What plans need, take and cost: their columns, or None where nobody knows what they need."""
+    """The columns of plans with their memory, time and cost; None where the memory is not known."""
     arrays = {name: sizes[name] for name in COLUMNS}
     count = len(arrays["sequence_length"])
     try:

@@ -61,13 +61,13 @@ def attempt(job: Job, number: int) -> Report:
                 number=number, failed="this worker runs another tonnage, catalogue or estimator than the driver does"
             )
         tasks = Tasks(job.spec)
-        made = chunk(job, tasks, number)
-        size = dataset.write_part(Path(job.folder), number, made)
+        table = chunk(job, tasks, number)
+        size = dataset.write_part(Path(job.folder), number, table)
         _tidy()
         return Report(
             number=number,
             plans=tasks.plans_of(number),
-            rows=made.num_rows,
+            rows=table.num_rows,
             size=size,
             seconds=time.perf_counter() - start,
             processor_seconds=time.process_time() - processor,
@@ -85,20 +85,22 @@ def chunk(job: Job, tasks: Tasks, number: int) -> Any:
         from tonnage.search.sweep.training import rows
     else:
         from tonnage.search.sweep.serving import rows
-    tally, fitting, found = Tally(), 0, []
+    tally, fitting, parts = Tally(), 0, []
     for part in tasks.parts(number):
-        made = rows(job.spec, tasks, part, tally)
-        if made:
-            fitting += int(np.count_nonzero(made["fits"] == 1)) if "fits" in made else len(made["plan"])
-            found.append(made)
-    joined = {name: np.concatenate([each[name] for each in found]) for name in found[0]} if found else {}
+        columns = rows(job.spec, tasks, part, tally)
+        if columns:
+            fitting += int(np.count_nonzero(columns["fits"] == 1)) if "fits" in columns else len(columns["plan"])
+            parts.append(columns)
+    joined = (
+        {name: np.concatenate([part_columns[name] for part_columns in parts]) for name in parts[0]} if parts else {}
+    )
     facts = {
         "chunk": number,
         "sweep": job.digest,
         "considered": tally.considered,
         "valid": tally.left,
         "fitting": fitting,
-        "removed": {each.constraint: each.plans for each in tally},
+        "removed": {removal.constraint: removal.plans for removal in tally},
         "without": tally.without,
     }
     return dataset.table(job.spec, kept(job.spec, joined), facts)

@@ -68,17 +68,17 @@ class Best:
 
     def worst(self) -> np.ndarray:
         """The rung that a plan of each machine must reach to be kept: shape (machines,)."""
-        return np.array([found[-1].order[0] if len(found) == self.most else np.inf for found in self.of])
+        return np.array([plans[-1].order[0] if len(plans) == self.most else np.inf for plans in self.of])
 
     def put(self, group: Group, columns: Columns, walked: Walked, which: np.ndarray) -> None:
         """Plans of a group; `which`: those that hold all constraints, shape (plans,)."""
         chosen = np.flatnonzero(which)
         if not len(chosen):
             return
-        each = walked.seconds[chosen] / walked.tokens[chosen]
-        rungs, machine, row = rung(each), walked.machine[chosen], walked.row[chosen]
+        seconds_per_token = walked.seconds[chosen] / walked.tokens[chosen]
+        rungs, machine, row = rung(seconds_per_token), walked.machine[chosen], walked.row[chosen]
         kinds, sizes = (np.broadcast_to(value, (group.rows,))[row] for value in simplicity(group, group.inner))
-        order = np.lexsort((row, each, sizes, kinds, rungs, machine))
+        order = np.lexsort((row, seconds_per_token, sizes, kinds, rungs, machine))
         first = np.flatnonzero(np.diff(machine[order], prepend=-1))
         for start, end in zip(first, [*first[1:], len(order)], strict=True):
             for at in order[start : min(start + self.most, end)]:
@@ -96,14 +96,14 @@ class Best:
                             float(rungs[at]),
                             int(kinds[at]),
                             float(sizes[at]),
-                            float(each[at]),
+                            float(seconds_per_token[at]),
                             tuple(map(str, options.values())),
                         ),
                     )
                 )
 
     def _add(self, candidate: Candidate) -> None:
-        found = self.of[candidate.machine]
-        found.append(candidate)
-        found.sort(key=lambda each: each.order)
-        del found[self.most :]
+        kept_plans = self.of[candidate.machine]
+        kept_plans.append(candidate)
+        kept_plans.sort(key=lambda kept_plan: kept_plan.order)
+        del kept_plans[self.most :]

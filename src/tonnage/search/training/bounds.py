@@ -73,7 +73,7 @@ class Bounds:
 
 
 def _key(group: Group) -> tuple[Any, ...]:
-    """What decides the layers of a group: all but its pipeline and its ZeRO stage."""
+    """The options that decide the layers of a group: all but its pipeline and its ZeRO stage."""
     return *sorted((name, value) for name, value in group.choices.items() if name != "zero_stage"), group.block
 
 
@@ -83,7 +83,7 @@ class _Layers:
     """
 
     def __init__(self, space: Space, plan: TrainingPlan, sizes: dict[str, Any]):
-        whole = replace(
+        uncut = replace(
             plan,
             **sizes,
             pipeline_parallel_size=1,
@@ -94,20 +94,20 @@ class _Layers:
             replicate_size=1,
             layout=PipelineLayout(),
         )
-        step = Step(space.model, whole, space.largest)
+        step = Step(space.model, uncut, space.largest)
         timed = StepTime(step, rates())
         self.plan, self.rows = plan, len(sizes["micro_batch_size"])
         self.through = timed.stages[0].seconds * timed.factor  # one micro-batch through all layers, and the head
         self.each = {block: passes.seconds * timed.factor for block, passes in timed.layers.items()}
         self.fixed = timed.factor * timed.rates.step
         memory = StageMemory(step, step.stages[0])
-        self.kept = {block: kept.value for block, kept in memory.kept.items()}
+        self.kept = {block: kept_bytes.value for block, kept_bytes in memory.kept.items()}
         band = training_band(plan, space.largest)
         self.band = band.high if band else 1.0
 
 
 def _layers(space: Space, group: Group, columns: Columns, left: np.ndarray) -> _Layers | None:
-    """None where layers do not all train and leave the same, or cannot be."""
+    """The layers of a group; None where layers do not all train and leave the same, or cannot be."""
     try:
         plan = template(space, group, columns, left)
         if plan.tuning.method != "full" or plan.post_training.objective != "sft":
@@ -139,13 +139,13 @@ class Least:
             )
             chunks = chunk_layers(space.model, runtime, piped)
         if chunks is not None:
-            made = stages(space.model, group.stages, chunks)
-            self.stages = tuple(dict(layers) for layers in dict.fromkeys(stage.layers for stage in made))
+            built = stages(space.model, group.stages, chunks)
+            self.stages = tuple(dict(layers) for layers in dict.fromkeys(stage.layers for stage in built))
         self.first = self.stages[0] if self.stages else {}
 
     def seconds_per_token(self) -> np.ndarray:
-        """Of a step: all micro-batches on the stage that takes longest, and what it waits while a pipeline fills and
-        drains.
+        """Seconds per token of a step at least: all micro-batches on the stage that takes longest, and what it
+        waits while a pipeline fills and drains.
         """
         p, v, m = self.group.stages, self.group.chunks, self.columns["num_microbatches"]
         through = np.broadcast_to(self.layers.through, (self.group.rows,))[:, None]
@@ -183,12 +183,14 @@ class Least:
                     p=p, i=0, m=m, v=v, n_turn=microbatches_per_round(m, p)
                 )
             )
-        kept = sum(
+        kept_bytes = sum(
             count * np.broadcast_to(self.layers.kept[block], (self.group.rows,))[:, None]
             for block, count in self.first.items()
             if block in self.layers.kept
         )
-        at_once = self._states() + np.maximum(kept * flying + self._handed_on() + self._units(), self._gradients_made())
+        at_once = self._states() + np.maximum(
+            kept_bytes * flying + self._handed_on() + self._units(), self._gradients_made()
+        )
         return np.asarray(at_once * self.layers.band)
 
     def _states(self) -> Any:
@@ -249,9 +251,9 @@ class Least:
         )
         plan = self.layers.plan
         dense = self.columns["data_parallel_size"] * self.columns["context_parallel_size"] / plan.replicate_size
-        whole, shard = Shares(t, e, q), Shares(t, e, q, dense, np.maximum(dense * t / (e * q), 1))
+        unsharded, shard = Shares(t, e, q), Shares(t, e, q, dense, np.maximum(dense * t / (e * q), 1))
         total: Any = 0
-        for shares, is_sharded in ((whole, False), (shard, True)):
+        for shares, is_sharded in ((unsharded, False), (shard, True)):
             width = sum(width for width, sharded in widths if sharded is is_sharded)
             if width:
                 total = total + width * sum(

@@ -81,8 +81,8 @@ def _check_offload(options: TrainingOptions, vary: Mapping[str, Sequence[Any]]) 
 def _tried(
     name: str, options: TrainingOptions, vary: Mapping[str, Sequence[Any]], usual: Sequence[Any]
 ) -> Sequence[Any]:
-    given = getattr(options, name)
-    return (given,) if given is not None else vary.get(name, usual)
+    fixed_value = getattr(options, name)
+    return (fixed_value,) if fixed_value is not None else vary.get(name, usual)
 
 
 def _runtimes(
@@ -98,27 +98,29 @@ def _runtimes(
 
 
 def _trains(runtime: str, options: TrainingOptions) -> bool:
-    made = training_runtime(runtime)
-    return options.method in (None, "full") or options.method in made.trains
+    framework = training_runtime(runtime)
+    return options.method in (None, "full") or options.method in framework.trains
 
 
 def _recompute(
     model: Model, runtime: str, options: TrainingOptions, vary: Mapping[str, Sequence[Any]]
 ) -> list[dict[str, Any]]:
     """Policies, and with Megatron the modules that one of them runs again."""
-    made = training_runtime(runtime)
+    framework = training_runtime(runtime)
     code = options.model_code
-    by_operation = made.own is not None if code is None else made.selective_op and code == made.model_codes[0]
+    by_operation = (
+        framework.own is not None if code is None else framework.selective_op and code == framework.model_codes[0]
+    )
     usual = [
         name for name in RECOMPUTE if name != "selective-op" or (by_operation and options.method in (None, "full"))
     ]
-    found: list[dict[str, Any]] = []
+    policies: list[dict[str, Any]] = []
     for policy in _tried("recompute", options, vary, usual):
-        found += [
+        policies += [
             {"recompute": policy, **more}
             for more in (_modules(model, runtime, options, vary) if policy == "selective" else [{}])
         ]
-    return found
+    return policies
 
 
 def _modules(

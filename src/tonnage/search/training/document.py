@@ -17,37 +17,37 @@ SAME = 1e-3  # a share of less than that is no difference that an estimate can s
 NOT_OF_RUN = ("sequence_length", "global_batch_size", "num_microbatches", "data_parallel_size")
 
 
-def document_of(found: Plans, asked: TrainingQuestion) -> PlansDocument:
-    """What every face shows."""
+def document_of(result: Plans, question: TrainingQuestion) -> PlansDocument:
+    """The document that the command line, the page and the API show."""
     rows = [
-        _row(found.model, one, _beats(one, found.plans[at + 1], found) if at + 1 < len(found.plans) else "")
-        for at, one in enumerate(found.plans)
+        _row(result.model, one, _beats(one, result.plans[at + 1], result) if at + 1 < len(result.plans) else "")
+        for at, one in enumerate(result.plans)
     ]
-    made = found.searched
+    searched = result.searched
     return PlansDocument(
-        question=_question(found, asked),
-        goal=found.objective,
-        machines=made.machines,
-        passed=made.passed,
-        considered=made.tally.considered,
-        removed=[RemovedDocument(constraint=each.constraint, plans=each.plans) for each in made.tally],
-        refused=[RemovedDocument(constraint=reason, plans=plans) for reason, plans in made.reasons.items()],
-        beaten=made.beaten,
-        estimated=made.walked,
+        question=_question(result, question),
+        goal=result.objective,
+        machines=searched.machines,
+        passed=searched.passed,
+        considered=searched.tally.considered,
+        removed=[RemovedDocument(constraint=removal.constraint, plans=removal.plans) for removal in searched.tally],
+        refused=[RemovedDocument(constraint=reason, plans=plans) for reason, plans in searched.reasons.items()],
+        beaten=searched.beaten,
+        estimated=searched.walked,
         plans=rows,
-        front=[_front(entry) for entry in found.front],
-        status=found.status,
-        binds=found.why,
-        nearest=_row(found.model, found.nearest, "") if found.nearest else None,
-        best=found.plans[0].answer.document if found.plans else None,
-        warnings=_warnings(found),
+        front=[_front(entry) for entry in result.front],
+        status=result.status,
+        binds=result.why,
+        nearest=_row(result.model, result.nearest, "") if result.nearest else None,
+        best=result.plans[0].answer.document if result.plans else None,
+        warnings=_warnings(result),
     )
 
 
 def _row(model: Model, one: Planned, beats: str) -> TrainingPlanDocument:
     answer, run = one.answer, one.answer.run
     timed = answer.step_time is not None
-    each = one.usd_per_token if timed else None
+    usd_per_token = one.usd_per_token if timed else None
     cost = answer.bill.cost if answer.bill else None
     price = answer.question.get("price")
     return TrainingPlanDocument(
@@ -59,7 +59,7 @@ def _row(model: Model, one: Planned, beats: str) -> TrainingPlanDocument:
                 "tonnage train {model} {--on} {machine} {flags_of}",
                 model=answer.question["model"].value,
                 machine=one.machine.name,
-                flags_of=flags_of(_asked(one.options) | one.of_run),
+                flags_of=flags_of(_chosen_options(one.options) | one.of_run),
             )
         ).strip(),
         needed_bytes=answer.needed_bytes,
@@ -68,7 +68,7 @@ def _row(model: Model, one: Planned, beats: str) -> TrainingPlanDocument:
         tokens_per_second=run.tokens_per_second.value if run else None,
         mfu=run.mfu.value if run else None,
         usd_per_accelerator_hour=one.entry.usd,
-        usd_per_million_tokens=None if each is None else each * 1e6,
+        usd_per_million_tokens=None if usd_per_token is None else usd_per_token * 1e6,
         run_seconds=run.seconds.value if run and run.seconds else None,
         cost=cost.value if cost is not None and run and run.seconds else None,
         launch=launch_settings(model, one.plan),
@@ -78,32 +78,32 @@ def _row(model: Model, one: Planned, beats: str) -> TrainingPlanDocument:
     )
 
 
-def _asked(options: dict[str, Any]) -> dict[str, Any]:
+def _chosen_options(options: dict[str, Any]) -> dict[str, Any]:
     """Options without those that follow from the machine and the global batch."""
     derived = {"data_parallel_size", *(("num_microbatches",) if "global_batch_size" in options else ())}
     return {name: value for name, value in options.items() if name not in derived}
 
 
 def _front(entry: Any) -> FrontDocument:
-    each = entry.usd_per_token
+    usd_per_token = entry.usd_per_token
     return FrontDocument(
         on=entry.machine.name,
         accelerators=entry.machine.size,
         options=entry.plans[0].options,
         tokens_per_second=1 / entry.seconds_per_token,
-        usd_per_million_tokens=None if each is None else each * 1e6,
+        usd_per_million_tokens=None if usd_per_token is None else usd_per_token * 1e6,
     )
 
 
-def _beats(one: Planned, other: Planned, found: Plans) -> str:
+def _beats(one: Planned, other: Planned, result: Plans) -> str:
     """Why a plan stands before another: what the objective asks for first."""
-    said = [_cheaper(one, other), _faster(one, other), _fewer(one, other)]
-    first = {"cheapest": 0, "fastest": 1, "fewest": 2}[found.objective]
-    reasons = [said[first], *(each for at, each in enumerate(said) if at != first)]
+    advantages = [_cheaper(one, other), _faster(one, other), _fewer(one, other)]
+    first = {"cheapest": 0, "fastest": 1, "fewest": 2}[result.objective]
+    reasons = [advantages[first], *(reason for at, reason in enumerate(advantages) if at != first)]
     if reasons[0]:
         return reasons[0]
-    better = [each for each in reasons[1:] if each]
-    if better and found.objective == "fewest":
+    better = [reason for reason in reasons[1:] if reason]
+    if better and result.objective == "fewest":
         return better[-1] if len(better) == 1 else better[0]
     near = Message("as good within {same:g} %", same=100 * SAME)
     if one.order[1:3] < other.order[1:3]:
@@ -129,66 +129,66 @@ def _fewer(one: Planned, other: Planned) -> str:
 
 
 def _simpler(one: Planned, other: Planned) -> str:
-    """What changes from the other plan to this one, by option: its value there, and here."""
+    """The text on the options in which two plans differ, each with the other's value and this one's."""
     names = [name for name in other.options if name not in NOT_OF_RUN and one.options.get(name) != other.options[name]]
     changed = [f"{name} {other.options[name]} → {one.options.get(name, 'none')}" for name in names]
     return ", ".join(changed) or "the first of equals"
 
 
-def _warnings(found: Plans) -> list[str]:
-    made: list[str] = []
-    if found.unpriced:
-        made.append(
+def _warnings(result: Plans) -> list[str]:
+    notes: list[str] = []
+    if result.unpriced:
+        notes.append(
             Message(
                 "no price is known of {unpriced} and more: they are not among the cheapest."
-                if len(found.unpriced) > 8
+                if len(result.unpriced) > 8
                 else "no price is known of {unpriced}: they are not among the cheapest.",
-                unpriced=listed(found.unpriced[:8]),
+                unpriced=listed(result.unpriced[:8]),
             )
         )
-    if found.compares and found.searched.refused:
-        names = listed(list(found.searched.refused)[:6])
-        more = len(found.searched.refused) - 6
-        name, why = next(iter(found.searched.refused.items()))
-        made.append(
+    if result.compares and result.searched.refused:
+        names = listed(list(result.searched.refused)[:6])
+        more = len(result.searched.refused) - 6
+        name, why = next(iter(result.searched.refused.items()))
+        notes.append(
             Message("not looked at: {names} and {more} more. {name}: {why}", names=names, more=more, name=name, why=why)
             if more > 0
             else Message("not looked at: {names}. {name}: {why}", names=names, name=name, why=why)
         )
-    if found.plans:
-        made += [note for note in found.plans[0].answer.warnings if note not in made]
-    return made
+    if result.plans:
+        notes += [note for note in result.plans[0].answer.warnings if note not in notes]
+    return notes
 
 
-def _question(found: Plans, asked: TrainingQuestion) -> dict[str, Entry]:
+def _question(result: Plans, question: TrainingQuestion) -> dict[str, Entry]:
     q = Question()
-    q.put("model", found.model.name, "given", found.model.source)
-    q.put("parameters", found.model.num_parameters(), "model")
+    q.put("model", result.model.name, "given", result.model.source)
+    q.put("parameters", result.model.num_parameters(), "model")
     q.put(
         "on",
-        listed(asked.on) or "every GPU of the catalogue",
-        "given" if asked.on else "default",
-        "NVIDIA and AMD" if not asked.on else "",
+        listed(question.on) or "every GPU of the catalogue",
+        "given" if question.on else "default",
+        "NVIDIA and AMD" if not question.on else "",
     )
     q.put(
         "goal",
-        found.objective,
-        "given" if asked.search.goal else "default",
-        "" if asked.search.goal else "machines are compared" if found.compares else "of one machine",
+        result.objective,
+        "given" if question.search.goal else "default",
+        "" if question.search.goal else "machines are compared" if result.compares else "of one machine",
     )
-    for form in (asked.options, asked.run, asked.money, asked.search):
+    for form in (question.options, question.run, question.money, question.search):
         for name in form.__struct_fields__:
             if name != "goal" and getattr(form, name) is not None:
                 q.put(name, getattr(form, name), "given")
-    for name, values in asked.vary.items():
+    for name, values in question.vary.items():
         q.put(name, ", ".join(map(str, values)), "given", "varied")
-    if found.plans:
-        best = found.plans[0].options
+    if result.plans:
+        best = result.plans[0].options
         for name, why in (
             ("sequence_length", "the model's context, at most 4096"),
             ("global_batch_size", "about four million tokens a step, in a number that the replicas divide"),
         ):
-            if getattr(asked.options, name) is None and name not in asked.vary and name in best:
+            if getattr(question.options, name) is None and name not in question.vary and name in best:
                 q.put(name, best[name], "default", why)
     return q.entries
 
@@ -196,8 +196,8 @@ def _question(found: Plans, asked: TrainingQuestion) -> dict[str, Entry]:
 class TrainingPlans:
     """`plans`: the best first, each with its whole answer; `status`: 0 found, 3 nothing does, 4 not enough is known."""
 
-    def __init__(self, found: Plans, document: PlansDocument):
-        self.found, self.document = found, document
+    def __init__(self, result: Plans, document: PlansDocument):
+        self.found, self.document = result, document
 
     @property
     def plans(self) -> tuple[Planned, ...]:
@@ -216,7 +216,7 @@ class TrainingPlans:
         return f"<TrainingPlans of {self.found.model.name}: {best}>"
 
 
-def answer(model: Model, asked: TrainingQuestion) -> TrainingPlans:
-    """Search and say."""
-    found = plan_training(model, asked)
-    return TrainingPlans(found, document_of(found, asked))
+def answer(model: Model, question: TrainingQuestion) -> TrainingPlans:
+    """Search, and return the plans with their document."""
+    result = plan_training(model, question)
+    return TrainingPlans(result, document_of(result, question))

@@ -53,7 +53,7 @@ class Entry(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def usd_per_token(self) -> float | None:
-        """Dollars of a token of the whole run."""
+        """USD per token of the whole run."""
         if self.usd is None:
             return None
         return float(rent_usd.evaluate(nodes=self.machine.size, tau=self.run_seconds_per_token, USD_hour=self.usd))
@@ -82,17 +82,23 @@ class Searched(Struct, kw_only=True):
 
 
 class Searcher:
-    """One search over several fleets: the `top` machines, and the `each` best plans of every one."""
+    """One search over several fleets: the `top` machines, and the `plans_of_machine` best plans of every one."""
 
-    def __init__(self, model: Model, asked: TrainingQuestion, goal: Goal, *, each: int = 1):
-        self.model, self.asked, self.goal, self.each, self.top = model, asked, goal, each, asked.search.shown
-        self.bounded, self.whole_front = not asked.search.exhaustive, bool(asked.search.pareto)
-        self.rent = rent(asked.money, asked.run.price_per_accelerator_hour)
+    def __init__(self, model: Model, question: TrainingQuestion, goal: Goal, *, plans_of_machine: int = 1):
+        self.model, self.asked, self.goal, self.each, self.top = (
+            model,
+            question,
+            goal,
+            plans_of_machine,
+            question.search.shown,
+        )
+        self.bounded, self.whole_front = not question.search.exhaustive, bool(question.search.pareto)
+        self.rent = rent(question.money, question.run.price_per_accelerator_hour)
         self._ideals: dict[str, float] = {}
         self._begin(strict=self.bounded and not self.whole_front and goal.is_limited)
 
     def _begin(self, *, strict: bool) -> None:
-        """`strict`: plans that miss a limit are no use."""
+        """Start a search. `strict`: plans that miss a limit are left out."""
         self.found, self.strict = Searched(tally=Tally()), strict
 
     def go(self, fleets: Sequence[Fleet]) -> Searched:
@@ -141,10 +147,10 @@ class Searcher:
             return -float(fleet.accelerator.memory.usable_bytes)
         space = self._space(fleet.machines)
         try:
-            each = self._ideal(space) / space.worlds
+            ideal = self._ideal(space) / space.worlds
         except TonnageError:
             return np.inf
-        return float(np.min(Goal(objective=self.goal.objective).value(each, space.worlds, space.usd)))
+        return float(np.min(Goal(objective=self.goal.objective).value(ideal, space.worlds, space.usd)))
 
     def take(self, machines: Sequence[Cluster]) -> None:
         """Search one kind of accelerator; what cannot be said of it is noted, and ends nothing."""
@@ -158,45 +164,45 @@ class Searcher:
                 self.found.refused.setdefault(part[0].accelerator.name, error)
 
     def _search(self, machines: Sequence[Cluster]) -> None:
-        space, made = self._space(machines), self.found
+        space, searched = self._space(machines), self.found
         usable = machines[0].accelerator.memory.usable_bytes - self.asked.reserve_bytes
         goodput = goodputs(space, machines, self.asked.run)
-        found = search(space, usable, most=self.each, cutoff=self._cutoff(space, goodput), bounded=self.bounded)
-        made.tally.add(found.tally)
-        made.walked += found.walked
-        for sentence, count in found.refused.items():
-            made.reasons[sentence] = made.reasons.get(sentence, 0) + count
-        made.unknown += found.unknown
-        made.beaten += found.beaten
-        made.machines += len(machines)
-        made.spaces.append((space, usable))
-        for at, plans in enumerate(found.best):
+        best_plans = search(space, usable, most=self.each, cutoff=self._cutoff(space, goodput), bounded=self.bounded)
+        searched.tally.add(best_plans.tally)
+        searched.walked += best_plans.walked
+        for sentence, count in best_plans.refused.items():
+            searched.reasons[sentence] = searched.reasons.get(sentence, 0) + count
+        searched.unknown += best_plans.unknown
+        searched.beaten += best_plans.beaten
+        searched.machines += len(machines)
+        searched.spaces.append((space, usable))
+        for at, plans in enumerate(best_plans.best):
             if plans:
                 usd = None if np.isnan(space.usd[at]) else float(space.usd[at])
-                made.entries.append(
+                searched.entries.append(
                     self._valued(Entry(machine=machines[at], plans=plans, usd=usd, goodput=float(goodput[at])))
                 )
 
     def _valued(self, entry: Entry) -> Entry:
-        each, usd = np.array([entry.run_seconds_per_token]), np.array([np.nan if entry.usd is None else entry.usd])
-        return replace(entry, value=float(self.goal.value(each, np.array([entry.machine.size]), usd)[0]))
+        seconds, usd = np.array([entry.run_seconds_per_token]), np.array([np.nan if entry.usd is None else entry.usd])
+        return replace(entry, value=float(self.goal.value(seconds, np.array([entry.machine.size]), usd)[0]))
 
     def _promising(self, machines: Sequence[Cluster]) -> Sequence[Cluster]:
-        """Those whose fastest imaginable plan would be among the best."""
+        """The machines whose fastest imaginable plan would be among the best."""
         best = self._kth([entry.value for entry in self.found.entries])
         if self.whole_front or not self.bounded or not (np.isfinite(best) or self.strict):
             return machines
         space = self._space(machines)
         limits = self._limits(best, space, goodputs(space, machines, self.asked.run))
         of_use = (self._ideal(space) / space.worlds <= limits) & (limits > 0)
-        kept = [machine for machine, keep in zip(machines, of_use, strict=True) if keep]
+        promising = [machine for machine, keep in zip(machines, of_use, strict=True) if keep]
         over = [machine for machine, keep in zip(machines, of_use, strict=True) if not keep]
         if over:
             tally = count_valid(self._space(over))
             self.found.tally.add(tally)
             self.found.beaten += tally.left
             self.found.passed += len(over)
-        return kept
+        return promising
 
     def _limits(self, best: float, space: Space, goodput: np.ndarray) -> np.ndarray:
         """Seconds of a token, of steps alone, beyond which a plan is of no use: worse than `best`, or `strict`ly too
@@ -209,9 +215,9 @@ class Searcher:
 
     def _prices(self, machines: Sequence[Cluster]) -> np.ndarray:
         """USD of an accelerator and hour, NaN where no price is known."""
-        found = [self.rent(machine) for machine in machines]
+        rents = [self.rent(machine) for machine in machines]
         return np.array(
-            [np.nan if price is None else price / machine.size for price, machine in zip(found, machines, strict=True)]
+            [np.nan if price is None else price / machine.size for price, machine in zip(rents, machines, strict=True)]
         )
 
     def _kth(self, values: Sequence[float]) -> float:
@@ -220,9 +226,7 @@ class Searcher:
         return float(ordered[self.top - 1]) if len(ordered) >= self.top else np.inf
 
     def _cutoff(self, space: Space, goodput: np.ndarray) -> Cutoff | None:
-        """What is of use when so many machines do better; nothing is turned away where every machine's best plan is
-        asked for.
-        """
+        """The limit beyond which a plan is not among the best; None where every machine's best plan is asked for."""
         if self.whole_front:
             return None
         earlier = [entry.value for entry in self.found.entries]
@@ -264,8 +268,8 @@ def ideal_seconds(space: Space) -> float:
         for choice in space.choices
         if choice["recompute"] == "none"
     }
-    found = [_of(space, choice, s) for choice in kinds.values() for s in space.sequences]
-    return min(found, default=0.0) if kinds and all(found) else 0.0
+    seconds = [_choice_seconds(space, choice, s) for choice in kinds.values() for s in space.sequences]
+    return min(seconds, default=0.0) if kinds and all(seconds) else 0.0
 
 
 def plan_alone(space: Space, choice: Mapping[str, Any], s: int) -> tuple[Cluster, TrainingPlan]:
@@ -273,7 +277,7 @@ def plan_alone(space: Space, choice: Mapping[str, Any], s: int) -> tuple[Cluster
     return space.alone, space.ask_alone(choice, s)[0]
 
 
-def _of(space: Space, choice: Mapping[str, Any], s: int) -> float:
+def _choice_seconds(space: Space, choice: Mapping[str, Any], s: int) -> float:
     try:
         alone, plan = plan_alone(space, choice, s)
         timing = Timing(space.model, plan, alone)
@@ -302,7 +306,7 @@ NO_TIME = Term.by(
 
 
 def goodputs(space: Space, machines: Sequence[Cluster], run: RunOptions) -> np.ndarray:
-    """Of each machine; 1 where no run is asked for, 0 where it would fail sooner than it saves its work.
+    """The goodput of each machine; 1 where no run is asked for, 0 where it would fail sooner than it saves its work.
 
     Steps are taken as shorter than the time between checkpoints: longer ones have less, which the whole answer of a
     plan counts.
@@ -314,10 +318,10 @@ def goodputs(space: Space, machines: Sequence[Cluster], run: RunOptions) -> np.n
     except TonnageError:  # the walk says so of each group
         return np.ones(len(machines))
     saved = saved_bytes(space.model, plan)
-    found = np.array(
+    shares = np.array(
         [
             reliability(NO_TIME, replace(plan, data_parallel_size=machine.size), run, saved).goodput.value
             for machine in machines
         ]
     )
-    return np.where(found < LEAST_GOODPUT, 0.0, found)
+    return np.where(shares < LEAST_GOODPUT, 0.0, shares)

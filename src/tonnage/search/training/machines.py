@@ -37,8 +37,10 @@ def fleets(on: Sequence[str], most: int | None = None) -> list[Fleet]:
     """The machines that `on` names, of at most `most` accelerators each; all of the catalogue's where it names none."""
     if most is not None and most < 1:
         raise InvalidInput("{@max_accelerators} must be at least 1. Got {most}.", most=most)
-    made = [_fleet(name, most) for name in dict.fromkeys(on)] if on else list(_of_catalogue(most))
-    left = list({tuple(machine.name for machine in fleet.machines): fleet for fleet in made if fleet.machines}.values())
+    listed_fleets = [_fleet(name, most) for name in dict.fromkeys(on)] if on else list(_of_catalogue(most))
+    left = list(
+        {tuple(machine.name for machine in fleet.machines): fleet for fleet in listed_fleets if fleet.machines}.values()
+    )
     if not left:
         smallest = min(cluster(name).size for name in on)
         raise InvalidInput(
@@ -59,25 +61,31 @@ def _fleet(name: str, most: int | None) -> Fleet:
 def _sizes(name: str, most: int) -> Iterator[Cluster]:
     """Parts of a node, then whole nodes, doubled."""
     one = cluster(name)
-    each, named = Machines(one).node_size, one.accelerator.name
+    node_size, named = Machines(one).node_size, one.accelerator.name
     if Machines(one).come_alone:
         yield one
         return
     if one.node is None:  # no source knows what would join several machines of it
-        most = min(most, each)
-    for count in (*doublings(1, each - 1), *(each * nodes for nodes in doublings(1, max(most // each, 0)))):
+        most = min(most, node_size)
+    for count in (
+        *doublings(1, node_size - 1),
+        *(node_size * nodes for nodes in doublings(1, max(most // node_size, 0))),
+    ):
         if count <= most:
             yield cluster(f"{count}x{named}")
 
 
 def between(smaller: Cluster, larger: Cluster, at_most: int = 64) -> list[Cluster]:
     """Whole nodes between two machines of a fleet, so many of them at most, evenly spread."""
-    each = larger.accelerators_per_node
-    counts = list(range(smaller.size // each + 1, larger.num_nodes))
+    node_size = larger.accelerators_per_node
+    counts = list(range(smaller.size // node_size + 1, larger.num_nodes))
     step = -(-len(counts) // at_most) or 1
-    name = larger.node.name if larger.node and not larger.is_part_of_node and larger.node.accelerators == each else ""
+    name = (
+        larger.node.name if larger.node and not larger.is_part_of_node and larger.node.accelerators == node_size else ""
+    )
     return [
-        cluster(f"{nodes}x{name}" if name else f"{nodes}x{each}x{larger.accelerator.name}") for nodes in counts[::step]
+        cluster(f"{nodes}x{name}" if name else f"{nodes}x{node_size}x{larger.accelerator.name}")
+        for nodes in counts[::step]
     ]
 
 

@@ -40,10 +40,10 @@ def pipelines(
     stages, every = tuple(stages), None if chunks is None else tuple(chunks)
     searched = "pipeline_layout" in runtime.options and all(getattr(o, name) is None for name in LAYOUTS)
     for p in stages:
-        given = (1,) if every and p == 1 and max(stages) > 1 else every
+        chunk_counts = (1,) if every and p == 1 and max(stages) > 1 else every
         most = (model.num_layers + len(ACCOUNTS)) // p if p > 1 else 1
-        for v in given or range(1, max(most, 1) + 1):
-            if given or _is_built(model, runtime, o, p, v):
+        for v in chunk_counts or range(1, max(most, 1) + 1):
+            if chunk_counts or _is_built(model, runtime, o, p, v):
                 yield Pipeline(p, v)
             if searched and p > 1:
                 yield from (Pipeline(p, v, layout) for layout in megatron_layouts(model, p, v))
@@ -72,13 +72,13 @@ def megatron_layouts(model: Model, p: int, v: int) -> list[dict[str, Any]]:
     of the layers up to their even share when the head counts as the layers that its weights are worth; the first has as
     many, or one or two chunks fewer; the last has the rest.
     """
-    layers, found = model.num_layers, dict[tuple[int, ...], dict[str, Any]]()
+    layers, layouts = model.num_layers, dict[tuple[int, ...], dict[str, Any]]()
     own = _even(layers, p, v, {}) or (split_layers(model, p) if v == 1 else None)
     for layout in (*_accounted(), *_shorter_ends(model, p, v)):
-        made = _even(layers, p, v, layout)
-        if made is not None and made != own:
-            found.setdefault(made, layout)
-    return list(found.values())
+        layers_of_stages = _even(layers, p, v, layout)
+        if layers_of_stages is not None and layers_of_stages != own:
+            layouts.setdefault(layers_of_stages, layout)
+    return list(layouts.values())
 
 
 def _accounted() -> Iterator[dict[str, Any]]:
@@ -91,13 +91,13 @@ def _accounted() -> Iterator[dict[str, Any]]:
 def _shorter_ends(model: Model, p: int, v: int) -> Iterator[dict[str, Any]]:
     layers = model.num_layers
     least, most = (ceil_div(count, p * v) * v for count in (layers, layers + head_layers(model)))
-    for each in range(least, most + 1, v):
+    for middle in range(least, most + 1, v):
         for fewer in range(0, FEWER_CHUNKS * v + 1, v):
-            first = each - fewer
-            last = layers - first - (p - 2) * each
-            if first >= v and v <= last <= each:
+            first = middle - fewer
+            last = layers - first - (p - 2) * middle
+            if first >= v and v <= last <= middle:
                 sizes = zip(ENDS, (first, last), strict=True)
-                yield {name: size for name, size in sizes if size != each or (p == 2 and name == ENDS[0])}
+                yield {name: size for name, size in sizes if size != middle or (p == 2 and name == ENDS[0])}
 
 
 def head_layers(model: Model) -> int:
@@ -124,8 +124,8 @@ def _even(layers: int, p: int, v: int, layout: Mapping[str, Any]) -> tuple[int, 
         rows = even_layout(layers, p, v, first, last, embedding, loss)
     except InvalidPlan:
         return None
-    made = tuple(row[index].layers for index in range(v) for row in rows)
-    return made if min(made) >= 0 and sum(made) == layers else None
+    layers_of_chunks = tuple(row[index].layers for index in range(v) for row in rows)
+    return layers_of_chunks if min(layers_of_chunks) >= 0 and sum(layers_of_chunks) == layers else None
 
 
 def with_choices(options: TrainingOptions, choices: Mapping[str, Any]) -> TrainingOptions:

@@ -96,60 +96,62 @@ class Plans(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def status(self) -> int:
         """0 found; 2 only inside the error band; 4 not enough is known; 3 nothing does."""
-        made = self.searched
+        searched = self.searched
         if self.plans:
             return 0
         if self.why == MEMORY and self.nearest and self.nearest.answer.tight:
             return 2
-        nothing_known = self.nearest is None and not made.walked and made.unknown
-        return 4 if self.why == PRICE or nothing_known or not made.tally.considered else 3
+        nothing_known = self.nearest is None and not searched.walked and searched.unknown
+        return 4 if self.why == PRICE or nothing_known or not searched.tally.considered else 3
 
 
-def plan_training(model: Model, asked: TrainingQuestion) -> Plans:
+def plan_training(model: Model, question: TrainingQuestion) -> Plans:
     """The best plans on the machines that are named, or on all of the catalogue's."""
-    found = fleets(asked.on, asked.search.max_accelerators)
-    compares = sum(len(fleet.machines) for fleet in found) > 1
-    if asked.search.pareto and not compares:
+    candidates_on = fleets(question.on, question.search.max_accelerators)
+    compares = sum(len(fleet.machines) for fleet in candidates_on) > 1
+    if question.search.pareto and not compares:
         raise InvalidInput(
             "{@pareto} is a front of machines: name several, or one without a number. Got {on!r} alone.",
-            on=asked.on[0],
+            on=question.on[0],
         )
-    goal = _goal(model, found, asked, compares)
-    Space(model, found[0].machines, asked.options, asked.vary).check_companions()
-    check_choices(Space(model, part, asked.options, asked.vary) for part in _parts_of((found[0], found[-1])))
-    each = 1 if compares else asked.search.shown
-    made = Searcher(model, asked, goal, each=each).go(found)
-    if asked.search.goal is None and compares and all(entry.usd is None for entry in made.entries):
+    goal = _goal(model, candidates_on, question, compares)
+    Space(model, candidates_on[0].machines, question.options, question.vary).check_companions()
+    check_choices(
+        Space(model, part, question.options, question.vary) for part in _parts_of((candidates_on[0], candidates_on[-1]))
+    )
+    plans_of_machine = 1 if compares else question.search.shown
+    searched = Searcher(model, question, goal, plans_of_machine=plans_of_machine).go(candidates_on)
+    if question.search.goal is None and compares and all(entry.usd is None for entry in searched.entries):
         goal = replace(goal, objective="fewest")
-        made = Searcher(model, asked, goal, each=each).go(found)
-    if not made.entries and made.refused and not made.tally.considered:
-        raise next(iter(made.refused.values()))
-    finish = _Finish(model, asked, goal)
-    plans = finish.best(made, compares)
-    near, why = (None, "") if plans else finish.miss(made)
+        searched = Searcher(model, question, goal, plans_of_machine=plans_of_machine).go(candidates_on)
+    if not searched.entries and searched.refused and not searched.tally.considered:
+        raise next(iter(searched.refused.values()))
+    finish = _Finish(model, question, goal)
+    plans = finish.best(searched, compares)
+    near, why = (None, "") if plans else finish.miss(searched)
     return Plans(
         model=model,
         objective=goal.objective,
         plans=tuple(plans),
-        front=tuple(_front(made.entries)) if asked.search.pareto else (),
+        front=tuple(_front(searched.entries)) if question.search.pareto else (),
         nearest=near,
         why=why,
-        searched=made,
-        unpriced=tuple(made.unpriced) if goal.objective == "cheapest" else (),
+        searched=searched,
+        unpriced=tuple(searched.unpriced) if goal.objective == "cheapest" else (),
         compares=compares,
     )
 
 
-def _parts_of(found: Sequence[Fleet]) -> Iterator[Sequence[Cluster]]:
+def _parts_of(all_fleets: Sequence[Fleet]) -> Iterator[Sequence[Cluster]]:
     """Machines that are searched together: one accelerator has runtimes of its own."""
-    for fleet in found:
+    for fleet in all_fleets:
         yield from (part for part in (fleet.machines[:1], fleet.machines[1:]) if part)
 
 
-def _goal(model: Model, found: Sequence[Fleet], asked: TrainingQuestion, compares: bool) -> Goal:
+def _goal(model: Model, all_fleets: Sequence[Fleet], question: TrainingQuestion, compares: bool) -> Goal:
     """The goal, and by the token what the limits of a run leave."""
-    said, run = asked.search.goal, asked.run
-    name = objective_named(said) if said else "cheapest" if compares else "fastest"
+    named_goal, run = question.search.goal, question.run
+    name = objective_named(named_goal) if named_goal else "cheapest" if compares else "fastest"
     if run.stray:
         raise InvalidInput(
             "{stray} is of a whole run, which needs a length: give tokens, epochs with "
@@ -169,7 +171,7 @@ def _goal(model: Model, found: Sequence[Fleet], asked: TrainingQuestion, compare
     tokens = want.tokens if want.epochs is None else want.epochs * (want.dataset_tokens or 0)
     if want.steps is not None:
         tokens = want.steps * _step_tokens(
-            Space(model, found[0].machines, asked.options, asked.vary, shifts_batch=False)
+            Space(model, all_fleets[0].machines, question.options, question.vary, shifts_batch=False)
         )
     assert tokens  # one of the three lengths is given
     limits = {"slowest": want.deadline, "dearest": want.budget, "longest": want.hours}
@@ -190,43 +192,43 @@ def _step_tokens(space: Space) -> int:
 
 
 class _Finish:
-    """From candidates to answers."""
+    """Turns the candidates of a search into answers."""
 
-    def __init__(self, model: Model, asked: TrainingQuestion, goal: Goal):
-        self.model, self.asked, self.goal = model, asked, goal
+    def __init__(self, model: Model, question: TrainingQuestion, goal: Goal):
+        self.model, self.asked, self.goal = model, question, goal
         # the search keeps to the limits itself: an answer would look for other numbers of accelerators
-        self.run = replace(asked.run, **dict.fromkeys(LIMITS))
-        forms = (self.run, asked.money)
+        self.run = replace(question.run, **dict.fromkeys(LIMITS))
+        forms = (self.run, question.money)
         self.of_run = {
             name: value
             for form in forms
             for name in form.__struct_fields__
             if (value := getattr(form, name)) is not None
         }
-        if asked.reserve_bytes:
-            self.of_run["reserve"] = f"{asked.reserve_bytes}B"
+        if question.reserve_bytes:
+            self.of_run["reserve"] = f"{question.reserve_bytes}B"
 
-    def best(self, made: Searched, compares: bool) -> list[Planned]:
+    def best(self, searched: Searched, compares: bool) -> list[Planned]:
         """The first so many that keep every limit when failures and checkpoints are counted too."""
         pairs = (
-            [(entry, entry.plans[0]) for entry in made.entries]
+            [(entry, entry.plans[0]) for entry in searched.entries]
             if compares
-            else [(entry, plan) for entry in made.entries for plan in entry.plans]
+            else [(entry, plan) for entry in searched.entries for plan in entry.plans]
         )
-        found: list[Planned] = []
+        planned: list[Planned] = []
         for entry, plan in pairs:
-            if len(found) == self.asked.search.shown:
+            if len(planned) == self.asked.search.shown:
                 break
             if np.isfinite(entry.value):
                 one = self.answer(entry, plan)
                 if self._keeps(one):
-                    found.append(one)
-        return found
+                    planned.append(one)
+        return planned
 
     def answer(self, entry: Entry, plan: Candidate) -> Planned:
         """The whole answer of a plan, as `train` gives it."""
         options, machine = replace(self.asked.options, **plan.options), entry.machine
-        made = answers.train(
+        estimate = answers.train(
             self.model,
             machine,
             options,
@@ -236,9 +238,11 @@ class _Finish:
             advise=False,
         )
         chosen = training_plan(self.model, machine, options, Question())
-        said = {name: value for name in options.__struct_fields__ if (value := getattr(options, name)) is not None}
-        needed = _needed(said, chosen, bool(expert_counts(self.model)))
-        return Planned(entry=entry, options=needed, plan=chosen, order=plan.order, of_run=self.of_run, answer=made)
+        options_said = {
+            name: value for name in options.__struct_fields__ if (value := getattr(options, name)) is not None
+        }
+        needed = _needed(options_said, chosen, bool(expert_counts(self.model)))
+        return Planned(entry=entry, options=needed, plan=chosen, order=plan.order, of_run=self.of_run, answer=estimate)
 
     def _keeps(self, one: Planned) -> bool:
         """Whether the run keeps to its limits by its own answer: a step longer than the time between checkpoints
@@ -251,22 +255,22 @@ class _Finish:
         latest = self.goal.latest(np.array([one.machine.size]), usd)[0]
         return bool(run.seconds.value <= latest * run.tokens.value * (1 + 1e-6))
 
-    def miss(self, made: Searched) -> tuple[Planned | None, str]:
-        """What comes nearest, and what it breaks."""
-        if made.entries:
-            return self._late(made)
+    def miss(self, searched: Searched) -> tuple[Planned | None, str]:
+        """The plan that comes nearest, and the constraint that it breaks."""
+        if searched.entries:
+            return self._late(searched)
         close = [
             (plan.high / usable, space.machines[at], plan)
-            for space, usable in made.spaces
+            for space, usable in searched.spaces
             for at, plan in nearest(space, range(len(space.machines))).items()
         ]
         if not close:
-            removed = [*(each.constraint for each in made.tally if each.plans), *made.reasons]
-            return None, removed[-1] if removed else str(next(iter(made.refused.values()), ""))
-        _, machine, plan = min(close, key=lambda each: (each[0], each[1].size))
+            removed = [*(removal.constraint for removal in searched.tally if removal.plans), *searched.reasons]
+            return None, removed[-1] if removed else str(next(iter(searched.refused.values()), ""))
+        _, machine, plan = min(close, key=lambda candidate: (candidate[0], candidate[1].size))
         return self.answer(Entry(machine=machine, plans=(plan,)), plan), MEMORY
 
-    def _late(self, made: Searched) -> tuple[Planned, str]:
+    def _late(self, searched: Searched) -> tuple[Planned, str]:
         """All that fit miss a limit: which each misses by itself, and the plan that misses it least; where each
         could be kept alone, the cheapest of those in time.
         """
@@ -279,7 +283,7 @@ class _Finish:
                 lambda entry: accelerator_hours.evaluate(n=entry.machine.size, tau=entry.run_seconds_per_token),
             ),
         }
-        best = {name: min(made.entries, key=figure) for name, (_, figure) in of.items()}
+        best = {name: min(searched.entries, key=figure) for name, (_, figure) in of.items()}
         if np.isfinite(goal.dearest) and best[BUDGET].usd is None:
             return self._first(best[DEADLINE]), PRICE
         missed = [name for name, (limit, figure) in of.items() if figure(best[name]) > limit]
@@ -289,21 +293,21 @@ class _Finish:
             )
         if not goal.is_limited:
             return self._first(best[DEADLINE]), PRICE  # the cheapest was asked for
-        asked = [name for name, (limit, _) in of.items() if np.isfinite(limit)]
-        timely = [entry for entry in made.entries if entry.run_seconds_per_token <= goal.slowest]
-        return self._first(min(timely, key=of[asked[-1]][1])), Message(
-            "{asked} together", asked=joined(" and ", asked)
-        ) if len(asked) > 1 else asked[0]
+        limits_set = [name for name, (limit, _) in of.items() if np.isfinite(limit)]
+        timely = [entry for entry in searched.entries if entry.run_seconds_per_token <= goal.slowest]
+        return self._first(min(timely, key=of[limits_set[-1]][1])), Message(
+            "{asked} together", asked=joined(" and ", limits_set)
+        ) if len(limits_set) > 1 else limits_set[0]
 
     def _first(self, entry: Entry) -> Planned:
         return self.answer(entry, entry.plans[0])
 
 
-def _needed(said: dict[str, Any], plan: TrainingPlan, has_experts: bool) -> dict[str, Any]:
+def _needed(options: dict[str, Any], plan: TrainingPlan, has_experts: bool) -> dict[str, Any]:
     """The options of a plan in the order of the command line, without sizes that are the default."""
     usual = plan.tensor_parallel_size if has_experts and plan.expert_parallel_size == 1 else 1
     defaults = dict.fromkeys(ONES, 1) | {"expert_tensor_parallel_size": usual}
-    return {name: value for name, value in ordered(said, TrainingOptions).items() if value != defaults.get(name)}
+    return {name: value for name, value in ordered(options, TrainingOptions).items() if value != defaults.get(name)}
 
 
 def _front(entries: Sequence[Entry]) -> list[Entry]:
@@ -315,8 +319,8 @@ def _front(entries: Sequence[Entry]) -> list[Entry]:
         [entry.run_seconds_per_token, float(entry.machine.size), *([entry.usd_per_token or 0.0] if priced else [])]
         for entry in entries
     ]
-    kept = front(np.array(rows))
+    on_front = front(np.array(rows))
     return sorted(
-        (entry for entry, keep in zip(entries, kept, strict=True) if keep),
+        (entry for entry, keep in zip(entries, on_front, strict=True) if keep),
         key=lambda entry: entry.run_seconds_per_token,
     )

@@ -55,9 +55,11 @@ def search(
             run.validity.forget()
             continue
         surveyed = [run.survey(group) for group in groups]
-        surveyed.sort(key=lambda each: each.promise)  # those first that may be fastest: they turn away most of the rest
-        for each in surveyed:
-            run.take(each)
+        surveyed.sort(
+            key=lambda group: group.promise
+        )  # those first that may be fastest: they turn away most of the rest
+        for surveyed_group in surveyed:
+            run.take(surveyed_group)
         run.bounds.forget()
         run.validity.forget()
     return run.found()
@@ -105,21 +107,21 @@ class _Search:
         promise = float(np.min(np.broadcast_to(bounds.seconds_per_token(), small.shape), where=small, initial=np.inf))
         return _Surveyed(group, promise, int(small.sum()))
 
-    def take(self, each: _Surveyed) -> None:
+    def take(self, surveyed: _Surveyed) -> None:
         """Walk the plans of a group that no bound turns away."""
-        if not each.plans:
+        if not surveyed.plans:
             return
-        most = min(each.promise * ROUNDING_MARGIN, np.finfo(float).max)
-        if each.promise and not ((rung(most) <= self.best.worst()) & (most <= self._limits)).any():
-            self.beaten += each.plans
+        most = min(surveyed.promise * ROUNDING_MARGIN, np.finfo(float).max)
+        if surveyed.promise and not ((rung(most) <= self.best.worst()) & (most <= self._limits)).any():
+            self.beaten += surveyed.plans
             return
-        group = each.group
+        group = surveyed.group
         columns = columns_of(self.space, group)
         left = self._hopeful(group, columns, self.validity.of(group)[0])
         rows = np.any(left, axis=1)
         if rows.any():
-            kept = {name: values[rows] for name, values in columns.items()}
-            self._walk(group.only(rows), kept, left[rows], self._is_hopeful)
+            left_columns = {name: values[rows] for name, values in columns.items()}
+            self._walk(group.only(rows), left_columns, left[rows], self._is_hopeful)
 
     def take_all(self, group: Group) -> None:
         """Walk every valid plan."""
@@ -180,8 +182,10 @@ class _Search:
 
     @property
     def _limits(self) -> np.ndarray:
-        found = np.array([each[0].seconds / each[0].tokens if each else np.inf for each in self.best.of])
-        return np.full(len(found), np.inf) if self.cutoff is None else self.cutoff(found)
+        seconds_per_token = np.array(
+            [plans[0].seconds / plans[0].tokens if plans else np.inf for plans in self.best.of]
+        )
+        return np.full(len(seconds_per_token), np.inf) if self.cutoff is None else self.cutoff(seconds_per_token)
 
     def found(self) -> BestPlans:
         return BestPlans(
@@ -250,7 +254,7 @@ class Least:
 
 
 def faster(space: Space, usable: int, seconds_per_token: float) -> int:
-    """How many plans of a space of one machine fit and take fewer seconds for a token: the rank of a plan, less one."""
+    """The number of plans on one machine that fit and take fewer seconds per token: the rank of a plan, less one."""
     bounds, count = Bounds(space), 0
     for every in space.groups():
         columns = columns_of(space, every)
@@ -264,7 +268,7 @@ def faster(space: Space, usable: int, seconds_per_token: float) -> int:
         if not left.any():
             continue
         try:
-            walked = walk(space, group, columns, left, lambda each, _: each < seconds_per_token)
+            walked = walk(space, group, columns, left, lambda plan_seconds, _: plan_seconds < seconds_per_token)
         except REFUSALS:
             continue
         count += int(

@@ -70,7 +70,7 @@ class Group(Struct, frozen=True, eq=False):
 
     @property
     def names(self) -> dict[str, Any]:
-        """All options that its plans share, but for sizes."""
+        """The options that the plans of the group share, without sizes."""
         return {**self.choices, **self.layout}
 
     @property
@@ -144,11 +144,11 @@ class Space:
         """The plan with these options, and the options that do not apply to it because of a value of what is varied
         (ask_applicable).
         """
-        given = {name: getattr(self.options, name) for name in self.options.__struct_fields__}
+        fixed = {name: getattr(self.options, name) for name in self.options.__struct_fields__}
         repeated = [name for name, values in self.vary.items() if name in chosen and chosen[name] != values[0]]
         return ask_applicable(
             lambda options: training_plan(self.model, machine, TrainingOptions(**options), Question()),
-            {**given, **chosen},
+            {**fixed, **chosen},
             self.tried,
             repeated,
             left_out,
@@ -185,16 +185,18 @@ class Space:
 
     @property
     def alone(self) -> Cluster:
-        """One of the accelerators."""
+        """A cluster of one accelerator."""
         return replace(self.largest, num_nodes=1, accelerators_per_node=1)
 
     # ---- sizes ----
 
     def _sizes(self, name: str, allowed: Sequence[int]) -> tuple[int, ...]:
-        """What is tried: what is given, else what shall vary, else what the model and the machines allow."""
-        given = getattr(self.options, name)
-        if given is not None:
-            return (given,)
+        """The sizes that are tried: the given one, else those to vary, else those that the model and the machines
+        allow.
+        """
+        fixed_size = getattr(self.options, name)
+        if fixed_size is not None:
+            return (fixed_size,)
         return tuple(self.vary.get(name, allowed))
 
     @cached_property
@@ -208,11 +210,11 @@ class Space:
         """Sequences of a step, by their length; 0: as many as micro-batches make; SHIFTED: the `shifted` ones."""
         if self.options.num_microbatches is not None and self.options.global_batch_size is None:
             return dict.fromkeys(self.sequences, (0,))
-        found = {}
+        sizes = {}
         for s in self.sequences:
             shifted = self.shifts_batch and (self.shifted[s] != usual_batch(s)).any()
-            found[s] = self._sizes("global_batch_size", (usual_batch(s), SHIFTED) if shifted else (usual_batch(s),))
-        return found
+            sizes[s] = self._sizes("global_batch_size", (usual_batch(s), SHIFTED) if shifted else (usual_batch(s),))
+        return sizes
 
     @cached_property
     def shifted(self) -> dict[int, np.ndarray]:
@@ -231,7 +233,7 @@ class Space:
         return [n for n in range(1, most + 1) if not (self.worlds % n).all()]
 
     def _pipelines(self, choices: Mapping[str, Any]) -> list[Pipeline]:
-        """Those of a choice of names."""
+        """The pipelines of one choice of named options."""
         runtime = training_runtime(choices["runtime"])
         stages = self._able(runtime, "pipeline_parallel_size", self._dividing(self.model.num_layers))
         chunks = self._sizes("virtual_pipeline_size", ()) or None
@@ -259,11 +261,11 @@ class Space:
         )
         while blocks := list(islice(every, WINDOW)):
             yield [
-                Group(choices, each.stages, each.chunks, number, columns, each.layout)
+                Group(choices, pipeline.stages, pipeline.chunks, number, columns, pipeline.layout)
                 for name, number, columns in blocks
-                for choices, found in of_choices
+                for choices, pipelines_of_choice in of_choices
                 if choices["runtime"] == name
-                for each in found
+                for pipeline in pipelines_of_choice
             ]
 
     def groups(self) -> Iterator[Group]:

@@ -20,19 +20,23 @@ def columns_of(space: Space, group: Group) -> Columns:
     """The sizes of all plans of a group: `inner` as (rows, 1), what the number of accelerators decides as (rows,
     machines).
     """
-    made: Columns = {name: values[:, None] for name, values in group.inner.items()}
-    used = made["tensor_parallel_size"] * made["context_parallel_size"] * group.stages
-    given = space.options.data_parallel_size
-    made["data_parallel_size"] = np.maximum(space.worlds[None] // used, 1) if given is None else given + 0 * used
+    columns: Columns = {name: values[:, None] for name, values in group.inner.items()}
+    used = columns["tensor_parallel_size"] * columns["context_parallel_size"] * group.stages
+    fixed_size = space.options.data_parallel_size
+    columns["data_parallel_size"] = (
+        np.maximum(space.worlds[None] // used, 1) if fixed_size is None else fixed_size + 0 * used
+    )
     for s, batches in space.shifted.items() if (group.inner["global_batch_size"] == SHIFTED).any() else ():
-        shifted = (made["global_batch_size"] == SHIFTED) & (made["sequence_length"] == s)
+        shifted = (columns["global_batch_size"] == SHIFTED) & (columns["sequence_length"] == s)
         if shifted.any():
-            made["global_batch_size"] = np.where(shifted, batches[None], made["global_batch_size"])
-    each = made["micro_batch_size"] * made["data_parallel_size"]
-    said = space.options.num_microbatches
-    counted = np.maximum(made["global_batch_size"] // each, 1)
-    made["num_microbatches"] = np.where(made["global_batch_size"] == 0, said or group.stages, counted)
-    return made
+            columns["global_batch_size"] = np.where(shifted, batches[None], columns["global_batch_size"])
+    sequences_of_ranks = columns["micro_batch_size"] * columns["data_parallel_size"]
+    fixed_microbatches = space.options.num_microbatches
+    counted = np.maximum(columns["global_batch_size"] // sequences_of_ranks, 1)
+    columns["num_microbatches"] = np.where(
+        columns["global_batch_size"] == 0, fixed_microbatches or group.stages, counted
+    )
+    return columns
 
 
 class Validity:
@@ -75,7 +79,8 @@ def holding(space: Space, group: Group, columns: Columns, tally: Tally) -> np.nd
 
 
 def _constraints(space: Space, group: Group, columns: Columns) -> Iterator[tuple[str, np.ndarray]]:
-    """What plans must hold, in words, and which do. Pipelines that cannot be are not made (search.training.pipelines),
+    """The constraints of plans as text, each with the plans that hold it. Pipelines that cannot be are not made
+    (search.training.pipelines),
     or are given, and refused as a whole.
     """
     runtime = training_runtime(group.choices["runtime"])

@@ -44,8 +44,8 @@ class Costs(Struct, frozen=True, kw_only=True, eq=False, dict=True):
             self.kept or (0.0,) * len(self.seconds),
             self.weights or (0.0,) * len(self.seconds),
         )
-        seconds, held, kept, weights = ([0.0, *accumulate(row)] for row in rows)
-        return seconds, held, kept, weights
+        seconds, held, in_flight, weights = ([0.0, *accumulate(row)] for row in rows)
+        return seconds, held, in_flight, weights
 
 
 class StageLayers(NamedTuple):

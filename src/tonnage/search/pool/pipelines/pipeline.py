@@ -86,7 +86,7 @@ class Search:
         self.considered = 0
 
     def best(self) -> BestPipeline | None:
-        """None: no pipeline fits."""
+        """Find the best pipeline; None where none fits."""
         for shape in self.shapes:
             self._open(shape)
         incumbent: StageCount | None = None
@@ -95,11 +95,11 @@ class Search:
         while self.queue:
             lower, _, tried = heappop(self.queue)
             if incumbent is not None and lower >= incumbent.best * (1 - self.effort.gap):
-                return self._found(incumbent, checked, min(lower, floor))
+                return self._best_pipeline(incumbent, checked, min(lower, floor))
             if self.effort.left <= 0:
                 if incumbent is None:
                     raise self.effort.spent(lower, self.goal)
-                return self._found(incumbent, checked, min(lower, floor))
+                return self._best_pipeline(incumbent, checked, min(lower, floor))
             if tried.slowest is None:
                 tried.slowest = tried.pipe.slowest()
                 if tried.slowest < inf:
@@ -113,19 +113,19 @@ class Search:
                 if tried.runs is not None:
                     self._push(tried, max(tried.best, lower))
                 continue
-            said = tried.shape.check(tried.runs)
-            if not self._agrees(tried, said):
+            stages_checked = tried.shape.check(tried.runs)
+            if not self._agrees(tried, stages_checked):
                 tried.runs, tried.best, tried.slowest = None, inf, None
                 self._push(tried, lower)
             elif incumbent is None or tried.best < incumbent.best:
-                incumbent, checked = tried, said
+                incumbent, checked = tried, stages_checked
         if incumbent is None and floor < inf:
             raise self.effort.spent(floor, self.goal)
-        return self._found(incumbent, checked, floor) if incumbent is not None else None
+        return self._best_pipeline(incumbent, checked, floor) if incumbent is not None else None
 
     def _open(self, shape: Shape) -> None:
         """Every number of stages, with a bound that needs no program."""
-        room = sum(each.most for each in shape.costs(1))
+        room = sum(costs.most for costs in shape.costs(1))
         for stages in range(1, min(room, self.layers) + 1):
             if self.only not in (None, stages):
                 continue
@@ -149,13 +149,13 @@ class Search:
 
     def _agrees(self, tried: StageCount, checked: Sequence[Checked]) -> bool:
         assert tried.runs is not None
-        refused = [place for place, each in enumerate(checked) if not each.fits]
+        refused = [place for place, stage in enumerate(checked) if not stage.fits]
         for place in refused:
             tried.pipe.forbid(tried.runs[place], place)
             self.effort.cuts += 1
         return not refused
 
-    def _found(self, tried: StageCount, checked: Sequence[Checked], bound: float) -> BestPipeline:
+    def _best_pipeline(self, tried: StageCount, checked: Sequence[Checked], bound: float) -> BestPipeline:
         assert tried.runs is not None
         return BestPipeline(
             shape=tried.shape,
@@ -163,19 +163,19 @@ class Search:
             checked=checked,
             value=tried.best,
             bound=min(bound, tried.best),
-            said_too_much=_too_much(tried, checked),
+            said_too_much=_excess_bytes(tried, checked),
         )
 
 
-def _too_much(tried: StageCount, checked: Sequence[Checked]) -> dict[str, float]:
-    """By kind the bytes by which sums over layers are above what the estimator says of the stages."""
-    found: dict[str, float] = {}
-    for place, (run, each) in enumerate(zip(tried.runs or [], checked, strict=True)):
-        over = tried.pipe.needed(run.kind, place, run.start, run.stop) - each.needed
+def _excess_bytes(tried: StageCount, checked: Sequence[Checked]) -> dict[str, float]:
+    """For each kind, the bytes by which sums over layers exceed the estimate of its stages."""
+    excess: dict[str, float] = {}
+    for place, (run, stage) in enumerate(zip(tried.runs or [], checked, strict=True)):
+        over = tried.pipe.needed(run.kind, place, run.start, run.stop) - stage.needed
         name = tried.shape.kinds[run.kind].parts[0]
-        if over > NOTICED * each.usable:
-            found[name] = max(found.get(name, 0.0), over)
-    return found
+        if over > NOTICED * stage.usable:
+            excess[name] = max(excess.get(name, 0.0), over)
+    return excess
 
 
 def best_of(make: Callable[[], Search]) -> tuple[BestPipeline | None, int]:
@@ -183,18 +183,18 @@ def best_of(make: Callable[[], Search]) -> tuple[BestPipeline | None, int]:
     kept some away.
     """
     search = make()
-    found = search.best()
+    best = search.best()
     for _ in range(ROUNDS):
-        if found is None or not found.said_too_much:
+        if best is None or not best.said_too_much:
             break
         search.effort.cuts += 1
         for shape in search.shapes:
-            for name, over in found.said_too_much.items():
+            for name, over in best.said_too_much.items():
                 shape.loose[name] = shape.loose.get(name, 0.0) + over
         search = make()
         again = search.best()
-        found = again if again is not None and again.value <= found.value * (1 + EQUAL) else found
-    return found, search.considered
+        best = again if again is not None and again.value <= best.value * (1 + EQUAL) else best
+    return best, search.considered
 
 
 def solve(tried: StageCount, effort: Effort) -> bool:
@@ -220,10 +220,10 @@ def _solve(tried: StageCount, effort: Effort) -> bool:
         """
         nonlocal proven
         if number not in known:
-            found = pipe.best(limits[number], effort)
+            solution = pipe.best(limits[number], effort)
             known[number] = inf
-            if found is not None:
-                runs, bound = found
+            if solution is not None:
+                runs, bound = solution
                 seconds = pipe.seconds_of(runs)
                 now = value(sum(seconds), max(seconds))
                 if now < tried.best:

@@ -37,7 +37,7 @@ def counted(pipe: Stages, limit: float, effort: Effort) -> tuple[list[StageLayer
                 far = program.column((table[most] - begin) / (most - plain), 0, most - plain)
                 program.row([(far, 1), (on, plain - most)], high=0)
                 own.append(far)
-            program.row([*((each, 1) for each in own), (on, -1)], low=0)
+            program.row([*((column, 1) for column in own), (on, -1)], low=0)
             here.append((on, 1.0))
             kinds[kind].append((on, 1.0))
             layers += own
@@ -45,9 +45,9 @@ def counted(pipe: Stages, limit: float, effort: Effort) -> tuple[list[StageLayer
         if not here:
             return None
         program.row(here, 1, 1)
-    program.row([(each, 1) for each in layers], pipe.layers, pipe.layers)
-    for kind, found in kinds.items():
-        program.row(found, high=pipe.costs[kind].most)
+    program.row([(column, 1) for column in layers], pipe.layers, pipe.layers)
+    for kind, stages_on in kinds.items():
+        program.row(stages_on, high=pipe.costs[kind].most)
     solved = program.solve(effort)
     if not solved.found:
         return None
@@ -64,8 +64,8 @@ def orders_of(kinds: Sequence[int]) -> Iterator[list[int]]:
     chosen = dict.fromkeys(kinds)
     first, *middle = kinds
     for order in permutations(chosen) if len(chosen) <= MAX_ORDERED else [tuple(chosen)]:
-        yield [kind for kind in order for each in kinds if each == kind]
-        yield [first, *(kind for kind in order for each in middle[:-1] if each == kind), *middle[-1:]]
+        yield [kind for kind in order for other in kinds if other == kind]
+        yield [first, *(kind for kind in order for other in middle[:-1] if other == kind), *middle[-1:]]
 
 
 def _dealt(pipe: Stages, counts: list[tuple[int, int]], limit: float) -> list[StageLayers]:
@@ -88,8 +88,8 @@ def _in_order(pipe: Stages, kinds: list[int], counts: list[tuple[int, int]], lim
     """Each kind's own layers over its stages, each next one where it takes least."""
     shares = [1] * len(kinds)
     for kind in set(kinds):
-        places = [place for place, each in enumerate(kinds) if each == kind]
-        rest = sum(count for each, count in counts if each == kind) - len(places)
+        places = [place for place, other in enumerate(kinds) if other == kind]
+        rest = sum(count for other, count in counts if other == kind) - len(places)
         if not _deal(pipe, shares, kinds, places, rest, limit):
             return None
     return shares
@@ -121,7 +121,7 @@ def _edges(pipe: Stages, limit: float) -> list[tuple[int, int, int, int, float]]
     """Runs that take no longer: kind, place, start, stop, seconds. A place counts where memory or a micro-batch
     differs by it.
     """
-    found = []
+    edges = []
     distinct = len(set(pipe.in_flight)) > 1
     for place in range(pipe.stages) if distinct else sorted({0, 1 % pipe.stages, pipe.stages - 1}):
         is_first, is_last = place == 0, place == pipe.stages - 1
@@ -137,10 +137,10 @@ def _edges(pipe: Stages, limit: float) -> list[tuple[int, int, int, int, float]]
                 ):
                     seconds = pipe.seconds(kind, place, start, stop)
                     if seconds <= limit * SLACK and seconds < inf:
-                        found.append((kind, place, start, stop, seconds))
+                        edges.append((kind, place, start, stop, seconds))
                     elif not is_last:
                         break
-    return found
+    return edges
 
 
 def cut(pipe: Stages, limit: float, effort: Effort) -> tuple[list[StageLayers], float] | None:

@@ -37,8 +37,8 @@ def reaches_end(furthest: Furthest, most: Sequence[int], stages: int, layers: in
 
 
 def num_states(most: Sequence[int], stages: int) -> int:
-    """Counts of stages that there are."""
-    return prod(min(each, stages) + 1 for each in most)
+    """The number of combinations of stage counts."""
+    return prod(min(stages_of_kind, stages) + 1 for stages_of_kind in most)
 
 
 def least_path(
@@ -77,7 +77,7 @@ def least_path(
                     )
         front = after
     fronts.append(front)
-    ends = [(each[0][layers], counts) for counts, each in front.items() if each[0][layers] < np.inf]
+    ends = [(paths[0][layers], counts) for counts, paths in front.items() if paths[0][layers] < np.inf]
     return _walked_back(fronts, min(ends)[1], layers) if ends else None
 
 
@@ -86,11 +86,11 @@ def _walked_back(
     counts: tuple[int, ...],
     stop: int,
 ) -> list[Path]:
-    found = []
+    path = []
     for front in reversed(fronts[1:]):
         _, starts, kinds = front[counts]
         kind, start = int(kinds[stop]), int(starts[stop])
-        found.append((kind, start, stop))
+        path.append((kind, start, stop))
         counts = (*counts[:kind], counts[kind] - 1, *counts[kind + 1 :])
         stop = start
-    return found[::-1]
+    return path[::-1]

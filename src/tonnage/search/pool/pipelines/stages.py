@@ -25,8 +25,13 @@ class Stages:
     def needed(self, kind: int, place: int, start: int, stop: int) -> float:
         """Bytes of a run at a place, none of it in host memory."""
         c = self.costs[kind]
-        _, held, kept, _ = c.sums
-        size = c.fixed_bytes + held[stop] - held[start] + self.in_flight[place] * (kept[stop] - kept[start])
+        _, held, in_flight_bytes, _ = c.sums
+        size = (
+            c.fixed_bytes
+            + held[stop]
+            - held[start]
+            + self.in_flight[place] * (in_flight_bytes[stop] - in_flight_bytes[start])
+        )
         return size + (c.first_bytes if place == 0 else 0) + (c.last_bytes if place == self.stages - 1 else 0)
 
     def on_host(self, kind: int, place: int, start: int, stop: int) -> float:
@@ -39,7 +44,7 @@ class Stages:
         return over if over <= min(c.host_bytes, weights[stop] - weights[start]) else inf
 
     def seconds(self, kind: int, place: int, start: int, stop: int) -> float:
-        """Of a run; inf where it does not fit, or was refused."""
+        """The seconds of a run of layers; inf where it does not fit, or was refused."""
         c = self.costs[kind]
         if self._refused(kind, place, start, stop):
             return inf
@@ -67,25 +72,25 @@ class Stages:
 
     @cached_property
     def alike(self) -> bool:
-        """Whether all layers take the same everywhere."""
+        """Whether all layers need the same time and memory on each kind."""
         rows = [row for c in self.costs for row in (c.seconds, c.bytes, c.kept, c.weights)]
         return all(max(row) - min(row) <= 1e-6 * abs(max(row)) for row in rows if row)
 
     @cached_property
     def tables(self) -> list[list[list[float]]]:
         """Seconds by place, kind and number of layers, as far as it fits. For layers that are alike."""
-        made: dict[tuple[int, bool, bool, float, frozenset[tuple[int, ...]]], list[float]] = {}
-        found = []
+        computed: dict[tuple[int, bool, bool, float, frozenset[tuple[int, ...]]], list[float]] = {}
+        tables = []
         for place in range(self.stages):
             row = []
             for kind in range(len(self.costs)):
                 cuts = frozenset(cut for cut in self.forbidden if cut[:2] == (kind, place))
                 key = kind, place == 0, place == self.stages - 1, self.in_flight[place], cuts
-                if key not in made:
-                    made[key] = self._table(kind, place)
-                row.append(made[key])
-            found.append(row)
-        return found
+                if key not in computed:
+                    computed[key] = self._table(kind, place)
+                row.append(computed[key])
+            tables.append(row)
+        return tables
 
     def _table(self, kind: int, place: int) -> list[float]:
         known = [0.0]
@@ -114,5 +119,5 @@ class Stages:
         ]
 
     def seconds_of(self, runs: Sequence[StageLayers]) -> list[float]:
-        """Seconds of each stage."""
+        """The seconds of each stage of a pipeline."""
         return [self.seconds(run.kind, place, run.start, run.stop) for place, run in enumerate(runs)]

@@ -40,7 +40,7 @@ class Pipe(Stages):
             return sorted({seconds for row in self.tables for table in row for seconds in table[1:]})
         matrices = [self.matrix(kind, place) for kind in range(len(self.costs)) for place in range(self.stages)]
         every = np.unique(np.concatenate([matrix[np.isfinite(matrix)] for matrix in matrices]))
-        return [float(each) for each in every]
+        return [float(seconds_of_stage) for seconds_of_stage in every]
 
     def matrix(self, kind: int, place: int) -> np.ndarray:
         """Seconds of every run of a kind at a place, by its first layer and the one after its last; inf: it may not
@@ -49,12 +49,12 @@ class Pipe(Stages):
         key = kind, self._alike_place(place)
         if key not in self.matrices:
             size, c = self.layers + 1, self.costs[kind]
-            held, kept, weights = (np.array(row)[None, :] - np.array(row)[:, None] for row in c.sums[1:])
+            held, in_flight_bytes, weights = (np.array(row)[None, :] - np.array(row)[:, None] for row in c.sums[1:])
             is_first, is_last = place == 0, place == self.stages - 1
             over = (
                 c.fixed_bytes
                 + held
-                + self.in_flight[place] * kept
+                + self.in_flight[place] * in_flight_bytes
                 + c.first_bytes * is_first
                 + c.last_bytes * is_last
                 - c.usable * SLACK
@@ -91,12 +91,16 @@ class Pipe(Stages):
         if min(slower) <= 0:
             return self.least_sum() / self.stages
         rates = sorted(
-            (1 / each for each, c in zip(slower, self.costs, strict=True) for _ in range(min(c.most, self.stages))),
+            (
+                1 / slowdown
+                for slowdown, c in zip(slower, self.costs, strict=True)
+                for _ in range(min(c.most, self.stages))
+            ),
             reverse=True,
         )
         if len(rates) < self.stages:
             return inf
-        fixed = min(c.fixed_seconds / each for each, c in zip(slower, self.costs, strict=True))
+        fixed = min(c.fixed_seconds / slowdown for slowdown, c in zip(slower, self.costs, strict=True))
         return (sum(first[number] for number in seen) + self.stages * fixed) / sum(rates[: self.stages])
 
     def slowest(self) -> float:
@@ -117,19 +121,19 @@ class Pipe(Stages):
         return reaches_end(self._furthest(limit), [c.most for c in self.costs], self.stages, self.layers)
 
     def _furthest(self, limit: float) -> Furthest:
-        """How far a stage of a kind can go from a layer on."""
+        """A function that gives the layer up to which a stage of a kind reaches from a given layer."""
         known: dict[tuple[object, ...], int] = {}
         if self.alike:
             return lambda kind, place, start: start + self.reach(kind, place, limit)
 
-        def found(kind: int, place: int, start: int) -> int:
+        def furthest(kind: int, place: int, start: int) -> int:
             key = kind, self._alike_place(place), start
             if key not in known:
                 allowed = np.flatnonzero(self.matrix(kind, place)[start] <= limit * SLACK)
                 known[key] = int(allowed[-1]) if len(allowed) else start
             return known[key]
 
-        return found
+        return furthest
 
     def _alike_place(self, place: int) -> tuple[object, ...]:
         """Equal for places where a run takes the same."""
@@ -146,8 +150,8 @@ class Pipe(Stages):
             ]
             caps += [max(fits, default=0)] * min(c.most, self.stages)
         held = min(sum(sorted(caps, reverse=True)[: self.stages]), self.layers)
-        each = min(max(c.bytes) for c in self.costs)
-        return held, (self.layers - held) * each
+        layer_bytes = min(max(c.bytes) for c in self.costs)
+        return held, (self.layers - held) * layer_bytes
 
     def least_sum(self) -> float:
         """No pipeline takes fewer seconds in all: every layer where it is fastest, and every stage with one layer of
@@ -158,7 +162,7 @@ class Pipe(Stages):
             (c.fixed_seconds + min(own - low for own, low in zip(c.seconds, least, strict=True)), c.most)
             for c in self.costs
         ]
-        extra = sorted(each for each, most in more for _ in range(min(most, self.stages)))
+        extra = sorted(seconds for seconds, most in more for _ in range(min(most, self.stages)))
         return sum(least) + sum(extra[: self.stages])
 
     def _could(self, limit: float) -> bool:
@@ -190,29 +194,29 @@ class Pipe(Stages):
                 limited[key] = np.where(matrix <= limit * SLACK, matrix, np.inf)
             return limited[key]
 
-        found = least_path(seconds, [c.most for c in self.costs], self.stages, self.layers)
-        if found is None:
+        path = least_path(seconds, [c.most for c in self.costs], self.stages, self.layers)
+        if path is None:
             return None
-        found = self._tidied(found, seconds)
+        path = self._tidied(path, seconds)
         runs = [
             StageLayers(kind, start, stop, self.on_host(kind, place, start, stop))
-            for place, (kind, start, stop) in enumerate(found)
+            for place, (kind, start, stop) in enumerate(path)
         ]
         return runs, sum(self.seconds_of(runs))
 
-    def _tidied(self, found: list[Path], seconds: Callable[[int, int], np.ndarray]) -> list[Path]:
+    def _tidied(self, path: list[Path], seconds: Callable[[int, int], np.ndarray]) -> list[Path]:
         """The same stages with those of a kind side by side, where that takes no longer."""
-        best = sum(float(seconds(kind, place)[start, stop]) for place, (kind, start, stop) in enumerate(found)) * SLACK
-        for kinds in orders_of([kind for kind, _, _ in found]):
+        best = sum(float(seconds(kind, place)[start, stop]) for place, (kind, start, stop) in enumerate(path)) * SLACK
+        for kinds in orders_of([kind for kind, _, _ in path]):
             again = least_path(_of_kinds(kinds, seconds), [self.stages], self.stages, self.layers)
             if again is None:
                 continue
             runs = [(kind, start, stop) for kind, (_, start, stop) in zip(kinds, again, strict=True)]
             if sum(float(seconds(kind, place)[start, stop]) for place, (kind, start, stop) in enumerate(runs)) <= best:
                 return runs
-        return found
+        return path
 
 
 def _of_kinds(kinds: Sequence[int], seconds: Callable[[int, int], np.ndarray]) -> Callable[[int, int], np.ndarray]:
-    """Seconds where the kind of every place is known."""
+    """The seconds function of a pipeline whose kind at every place is fixed."""
     return lambda _, place: seconds(kinds[place], place)

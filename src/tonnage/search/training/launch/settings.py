@@ -44,7 +44,7 @@ def launch_settings(model: Model, plan: TrainingPlan) -> list[str]:
 
 
 def launch_lacks(model: Model, plan: TrainingPlan) -> list[str]:
-    """What of a plan the settings do not say, so that they alone would start another run."""
+    """The parts of a plan that the settings do not give, so that they alone would start another run."""
     runtime = training_runtime(plan.runtime)
     if trains(plan):
         chunks = ["loss full (TRL takes it in parts, with less memory)"] if plan.loss == "full" else []
@@ -58,18 +58,18 @@ def launch_lacks(model: Model, plan: TrainingPlan) -> list[str]:
 
 
 def launch_program(plan: TrainingPlan) -> str:
-    """What the settings are given to; nothing where there are none."""
+    """The program that takes the settings; empty where there are none."""
     if trains(plan):
         return TRL
     return "" if _unwritten(plan) else training_runtime(plan.runtime).launch_program
 
 
 def _unwritten(plan: TrainingPlan) -> list[str]:
-    found = [f"{name} {value}" for name in KINDS if (value := plan.field(name)) != PLAIN[name]]
+    unwritten = [f"{name} {value}" for name in KINDS if (value := plan.field(name)) != PLAIN[name]]
     others = plan.model_code not in ("", training_runtime(plan.runtime).model_codes[0])  # whose settings they are not
-    return found or ([f"model_code {plan.model_code}"] if others else [])
+    return unwritten or ([f"model_code {plan.model_code}"] if others else [])
 
 
-def _lacking(plan: TrainingPlan, words: Mapping[str, tuple[str, ...]], said: tuple[str, ...] = ()) -> list[str]:
-    found = [(name, plan.field(name)) for name in PLAIN if name not in said]
-    return [f"{name} {value}" for name, value in found if value != PLAIN[name] and value not in words.get(name, ())]
+def _lacking(plan: TrainingPlan, words: Mapping[str, tuple[str, ...]], written: tuple[str, ...] = ()) -> list[str]:
+    values = [(name, plan.field(name)) for name in PLAIN if name not in written]
+    return [f"{name} {value}" for name, value in values if value != PLAIN[name] and value not in words.get(name, ())]

@@ -19,7 +19,7 @@ ATTENTION = {"sdpa": "sdpa", "eager": "eager", "flash": "flash_attention_2"}
 
 def trains(plan: TrainingPlan) -> bool:
     """Whether it is such a plan: TRL has no layers that freeze, and the sizes of no model that is split."""
-    whole = (
+    is_unsplit = (
         plan.tensor_parallel_size
         == plan.pipeline_parallel_size
         == plan.context_parallel_size
@@ -29,48 +29,48 @@ def trains(plan: TrainingPlan) -> bool:
     return (
         plan.tuning.method in METHODS
         and plan.post_training.objective in OBJECTIVES
-        and whole
+        and is_unsplit
         and bool(training_runtime(plan.runtime).trl_config)
     )
 
 
 def trl_command(model: Model, plan: TrainingPlan) -> list[str]:
-    """The command, an option each."""
+    """The words of the command, one option each."""
     runtime = training_runtime(plan.runtime)
     framework = framework_of(runtime)
     config = framework.trl_config(plan, runtime.trl_config)
-    made = [
+    words = [
         f"trl {plan.post_training.objective}",
         f"--accelerate_config {config}",
         f"--num_processes {plan.world_size}",
     ]
-    made += framework.trl_sharding(plan)
-    made += [
+    words += framework.trl_sharding(plan)
+    words += [
         f"--model_name_or_path {quote(place(model))}",
         "--dataset_name DATASET",
         "--output_dir OUTPUT",
         "--dtype bfloat16",
     ]
-    made += _adapters(plan)
-    made += _base(plan, framework.trl_base)
-    made += [
+    words += _adapters(plan)
+    words += _base(plan, framework.trl_base)
+    words += [
         f"--per_device_train_batch_size {plan.micro_batch_size}",
         f"--gradient_accumulation_steps {plan.num_microbatches}",
         f"--max_length {plan.sequence_length}",
         f"--gradient_checkpointing {'false' if plan.recompute == 'none' else 'true'}",  # TRL's own is true
     ]
-    made += (
+    words += (
         [f"--attn_implementation {ATTENTION[plan.kernels.attention]}"] if plan.kernels.attention in ATTENTION else []
     )
-    made += ["--packing"] if plan.packing else []
-    return made + (["--use_liger_kernel"] if plan.kernels.liger else [])
+    words += ["--packing"] if plan.packing else []
+    return words + (["--use_liger_kernel"] if plan.kernels.liger else [])
 
 
 def _adapters(plan: TrainingPlan) -> list[str]:
-    made = ["--use_peft", f"--lora_r {plan.tuning.lora_rank}"]
-    made.append(f"--lora_target_modules {plan.tuning.lora_targets.replace(',', ' ') or 'all-linear'}")
-    made += [] if plan.tuning.lora_dropout else ["--lora_dropout 0.0"]  # TRL's own is 0.05
-    return made + (["--use_dora"] if plan.tuning.method == "dora" else [])
+    words = ["--use_peft", f"--lora_r {plan.tuning.lora_rank}"]
+    words.append(f"--lora_target_modules {plan.tuning.lora_targets.replace(',', ' ') or 'all-linear'}")
+    words += [] if plan.tuning.lora_dropout else ["--lora_dropout 0.0"]  # TRL's own is 0.05
+    return words + (["--use_dora"] if plan.tuning.method == "dora" else [])
 
 
 def _base(plan: TrainingPlan, more: Sequence[str]) -> list[str]:
@@ -79,5 +79,5 @@ def _base(plan: TrainingPlan, more: Sequence[str]) -> list[str]:
     if plan.tuning.base_weights == "int8":
         return ["--load_in_8bit"]
     kind, _, twice = plan.tuning.base_weights.partition("-")
-    made = ["--load_in_4bit", f"--bnb_4bit_quant_type {kind}", *(["--use_bnb_nested_quant"] if twice else [])]
-    return [*made, *more]
+    words = ["--load_in_4bit", f"--bnb_4bit_quant_type {kind}", *(["--use_bnb_nested_quant"] if twice else [])]
+    return [*words, *more]
