@@ -17,7 +17,7 @@ from brute.documents import document_faults
 from brute.run import Report, fault_class, run_part, today
 from brute.texts import text_faults
 
-SAMPLE = int(os.environ.get("TONNAGE_BRUTE_CASES", "60"))  # cases of each part of the sample
+SAMPLE = int(os.environ.get("TONNAGE_BRUTE_CASES", "120"))  # cases of each part of the sample
 PARTS = 10  # parts of the sample, for tests that run beside each other
 
 
