@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from load.replica import Roofline
-
+from estimate.load.replica import Roofline
 from tonnage.estimate.load import Policy, requests_of, simulate, steady
 from tonnage.spec import Load
 

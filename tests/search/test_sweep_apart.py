@@ -2,7 +2,6 @@
 on.
 """
 
-import multiprocessing
 import os
 import signal
 
@@ -25,13 +24,13 @@ def driver(monkeypatch):
     return lambda does: monkeypatch.setattr(on_ray, "drive", does)
 
 
-def test_chunks_come_from_the_process_of_the_driver(driver, tmp_path):
+def test_chunks_come_from_the_process_of_the_driver(driver, tmp_path, children):
     driver(_sweeps.drives_alone)
     done = sweep(small(), tmp_path / "ray", ray="")
     assert done.made == done.chunks == 32 and holds_every_plan_once(tmp_path / "ray", small())
     sweep(small(), tmp_path / "local", workers=1)
     assert digests(tmp_path / "ray") == digests(tmp_path / "local")
-    assert not multiprocessing.active_children()
+    assert not children()
 
 
 @pytest.mark.parametrize(
@@ -66,10 +65,10 @@ def test_workers_that_never_live_say_how_to_go_on_too(tmp_path, monkeypatch):
         sweep(small(), tmp_path / "out", workers=1)
 
 
-def test_ctrl_c_ends_the_process_of_the_driver(driver, tmp_path, capsys, monkeypatch):
+def test_ctrl_c_ends_the_process_of_the_driver(driver, tmp_path, capsys, monkeypatch, children):
     driver(_sweeps.waits_for_ever)
     (tmp_path / "sweep.yaml").write_text(TEXT)
     stop = when(1, lambda: os.kill(os.getpid(), signal.SIGTERM))
     monkeypatch.setattr("tonnage.search.sweep.drive.sweep.__kwdefaults__", {**sweep.__kwdefaults__, "progress": stop})
     assert main(["sweep", str(tmp_path / "sweep.yaml"), "--out", str(tmp_path / "out"), "--ray"]) == 130
-    assert "--resume --ray" in capsys.readouterr().err and not multiprocessing.active_children()
+    assert "--resume --ray" in capsys.readouterr().err and not children()

@@ -2,7 +2,6 @@
 
 import gc
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -39,11 +38,11 @@ def test_every_plan_has_one_row_and_every_chunk_one_file(undisturbed):
     assert sorted(digests(directory)) == [f"part-{number:06d}.parquet" for number in range(32)]
 
 
-def test_a_worker_that_is_killed_loses_nothing_and_nothing_comes_twice(undisturbed, tmp_path):
+def test_a_worker_that_is_killed_loses_nothing_and_nothing_comes_twice(undisturbed, tmp_path, children):
     killed = []
 
     def kill():
-        worker = multiprocessing.active_children()[0]
+        worker = children()[0]
         os.kill(worker.pid, signal.SIGKILL)
         killed.append(worker.pid)
 
@@ -96,7 +95,7 @@ if __name__ == "__main__":
     assert holds_every_plan_once(out, small())
 
 
-def test_ctrl_c_ends_a_sweep_that_can_be_gone_on_with(undisturbed, tmp_path, capsys, monkeypatch):
+def test_ctrl_c_ends_a_sweep_that_can_be_gone_on_with(undisturbed, tmp_path, capsys, monkeypatch, children):
     (tmp_path / "sweep.yaml").write_text(TEXT)
     words = ["sweep", str(tmp_path / "sweep.yaml"), "--out", str(tmp_path / "out"), "--workers", "2"]
     monkeypatch.setattr(
@@ -104,19 +103,19 @@ def test_ctrl_c_ends_a_sweep_that_can_be_gone_on_with(undisturbed, tmp_path, cap
         {**sweep.__kwdefaults__, "progress": when(2, lambda: os.kill(os.getpid(), signal.SIGTERM))},
     )
     assert main(words) == 130
-    assert "--resume" in capsys.readouterr().err and not multiprocessing.active_children()
+    assert "--resume" in capsys.readouterr().err and not children()
     monkeypatch.undo()
     assert main([*words, "--resume"]) == 0
     assert digests(tmp_path / "out") == digests(undisturbed[0])
 
 
-def test_a_chunk_that_its_workers_die_of_is_named_and_the_others_are_made():
+def test_a_chunk_that_its_workers_die_of_is_named_and_the_others_are_made(children):
     job = Job(spec=small(), folder="", digest="", estimator="")
     found = {report.number: report for report in local.reports(job, range(8), 2, _sweeps.dies_of_three)}
     assert sorted(found) == list(range(8))
     assert found[3].failed == "3 workers died of it, the last by signal 9"
     assert not any(report.failed for number, report in found.items() if number != 3)
-    assert not multiprocessing.active_children()
+    assert not children()
 
 
 def test_a_chunk_whose_part_is_on_disk_is_made_whatever_became_of_its_workers(undisturbed, tmp_path, monkeypatch):

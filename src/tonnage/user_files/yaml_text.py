@@ -5,6 +5,7 @@ A plain scalar is read as in YAML 1.1, with three exceptions: dates and numbers 
 larger than any float is infinity, which the reader of the field refuses.
 """
 
+import re
 from collections.abc import Hashable, Iterator
 from math import inf, nan
 from pathlib import Path
@@ -20,7 +21,9 @@ LARGEST_WITHOUT_LIBYAML = 8_000_000  # the parser in Python reads a tenth as fas
 MAX_DEPTH = 32
 MOST_VALUES = 1_000_000  # with every alias written out
 _MAX_DIGITS = 308  # of a whole number that fits a float
-_TOO_DEEP = "exceeded maximum nesting depth"  # libyaml scans ahead of its events, to a depth of 1,000 (PyYAML 6.0.4)
+_TOO_DEEP = re.compile(
+    "exceeded maximum nesting depth"
+)  # libyaml scans ahead of its events, to a depth of 1,000 (PyYAML 6.0.4)
 _MERGE = object()
 _WORDS = {"yes": True, "no": False, "true": True, "false": False, "on": True, "off": False}
 
@@ -56,7 +59,7 @@ def parse(text: str, where: str) -> Any:
     except InvalidInput:
         raise
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        if getattr(error, "problem", None) == _TOO_DEEP:
+        if _TOO_DEEP.fullmatch(getattr(error, "problem", None) or ""):
             raise builder.too_deep() from None
         raise InvalidInput(
             "{where} is not YAML: {error}", where=where, error=" ".join(str(error).split())[:300]

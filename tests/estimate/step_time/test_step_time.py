@@ -223,7 +223,7 @@ def test_another_stage_may_be_the_slowest_of_each_plan_of_an_array():
     import numpy as np
 
     one = timing(runtime="megatron", pipeline_parallel_size=2)
-    uneven, lengths = replace(one.plan, chunk_layers=(17, 15)), np.array([1024.0, 65536.0])
+    uneven, lengths = one.plan.with_fields(chunk_layers=(17, 15)), np.array([1024.0, 65536.0])
     alone = [Timing(one.model, replace(uneven, sequence_length=int(length)), one.cluster) for length in lengths]
     assert [each.walk.stages.index(each.walk.slowest) for each in alone] == [1, 0]  # the head, and then attention
     together = Timing(one.model, replace(uneven, sequence_length=lengths), one.cluster)

@@ -22,7 +22,7 @@ from tonnage.estimate.serving.memory import serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_plan
 from tonnage.kernel.errors import InvalidInput, TonnageError
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.question.subjects.maximum import What
 from tonnage.runtimes import USUAL_AT_HOME, serving_runtime
 from tonnage.search.maximum.case import Limit, Outcome, refusal
@@ -74,7 +74,7 @@ class ServingRow:
                 raise InvalidInput(
                     "max users is of users who wait for their answers, and {name} has requests that come "
                     "by themselves: leave out {name}.",
-                    name=name,
+                    name=option_name(name),
                 )
 
     def _with_answers(self, load: LoadOptions) -> LoadOptions:
