@@ -260,7 +260,7 @@ def bands(
         uncounted = [case for case in beside if case.runtime == runtime]
         if own.any() or uncounted:
             made_of[f"runtimes.{runtime}"] = np.concatenate([made["sources"][own], logs(uncounted, np.exp(x))])
-        if runtime in FRAMEWORKS:  # as if there were no factor, too
+        if runtime in FRAMEWORKS and f"runtimes.{runtime}" in made_of:  # as if there were no factor, too
             made_of[f"runtimes.{runtime}"] = np.append(made_of[f"runtimes.{runtime}"], np.log(FRAMEWORKS[runtime]))
     ends = {table: np.exp(np.percentile(-errors, (5, 95))) for table, errors in made_of.items()}
     return {table: (min(low, 1.0), max(high, 1.0), len(made_of[table])) for table, (low, high) in ends.items()}

@@ -11,6 +11,7 @@ import numpy as np
 
 from _speed_cases import Case, cases
 from search_training import CASES, space_of, valid
+from sizes import FULL
 from tonnage.estimate.hardware.network import Level
 from tonnage.estimate.hardware.rates import rates
 from tonnage.estimate.memory import training_memory
@@ -112,7 +113,7 @@ def searched() -> dict[str, float]:
     """A search over all layouts of one model: valid plans, and how many a second, each walked whole and with bounds
     first.
     """
-    space = space_of(*CASES[0])
+    space = space_of(*CASES[0], FULL)
     usable, made = space.largest.accelerator.memory.usable_bytes, {}
     for bounded, name in ((False, "walked"), (True, "searched")):
         start = time.process_time()

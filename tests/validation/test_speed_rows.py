@@ -224,7 +224,11 @@ def test_each_recipe_cites_its_file_and_commit_or_is_a_guess_and_sizes_decide_wh
     assert all(re.search(r"\.py at [0-9a-f]{40}$", asked.row.implied["recipe"]) for asked in cited.values())
     stem = "mb26.06-pre-training-deepseekv3-"
     own, other = f"{stem}gb300-g256-mxfp8-gbs4096", f"{stem}b300-g256-mxfp8-gbs4096"  # micro-batches of 1 and of 2
-    assert own in cited and cited[own].plan.megatron.cuda_graph == "full" and not cited[own].plan.recompute_modules
+    assert (
+        own in cited
+        and cited[own].plan.megatron.cuda_graph == "full"
+        and not cited[own].plan.megatron.recompute_modules
+    )
     assert "of other sizes" in found[other].row.guessed["recipe"]
 
 

@@ -327,7 +327,7 @@ def test_a_move_that_only_takes_more_memory_makes_the_step_faster(ask, line):
 
 
 def test_of_larger_micro_batches_the_fastest_is_offered(ask):
-    line = "llama-3.1-8b --on 8xH100-SXM-80GB --runtime megatron --tp 4 --pp 2 --gbs 64 --seq 512 --recompute full"
+    line = "llama-3.1-8b --on 8xH100-SXM-80GB --runtime megatron --tp 4 --pp 2 --gbs 64 --seq 1024 --recompute full"
     move = next(move for move in ask("train", line)["advice"] if "micro_batch_size" in move["change"])
     took = {size: ask("train", f"{line} --mbs {size}")["step_time"]["value"] for size in (1, 2, 4, 8, 16)}
     assert move["change"]["micro_batch_size"] == min(took, key=took.get) < 16
