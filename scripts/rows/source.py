@@ -106,7 +106,9 @@ def _row(item: Any, path: Path, index: int) -> Row:
     if len(row.id) > LONGEST_ID:
         raise InvalidInput(f"{where}: id has at most {LONGEST_ID} characters. Got {len(row.id):,}.")
     words = [[each.metric, each.unit] for each in (row.measured, *row.also)]
-    for name, fields in (("model", row.model), ("config", row.config), ("source", row.source), ("measured", words)):
+    texts = {"completeness": row.completeness, "note": row.note}
+    parts = {"model": row.model, "config": row.config, "source": row.source, "measured": words, **texts}
+    for name, fields in parts.items():
         _check_values(fields, name, where)
     if row.completeness_class not in COMPLETENESS:
         known = "full, partial or indicative"
