@@ -96,9 +96,7 @@ def spoken(words: Sequence[str], environment: Mapping[str, str] = os.environ) ->
 
 
 def otherwise(words: Sequence[str] = (), environment: Mapping[str, str] = os.environ) -> str:
-    """The language in which one is refused that there is not, or that nobody says: that of another --lang, else of
-    the environment.
-    """
+    """The language of an error about --lang itself: a known one of another --lang, else the environment's."""
     values = [value for word, value in zip(words, [*words[1:], ""], strict=True) if word == FLAG]
     values += [word.partition("=")[2] for word in words if word.startswith(f"{FLAG}=")]
     known = [language for language in (*values, environment.get(VARIABLE)) if language in LANGUAGES]
