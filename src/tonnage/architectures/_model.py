@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -311,6 +312,7 @@ BIASED = ("t5", "mt5", "umt5")  # their attention adds a learned number for each
 EAGER = ("bloom", "mpt", "gptj", "gpt_oss", "mimo_v2_flash")  # transformers has no other attention for them
 
 
+@lru_cache(maxsize=256)
 def style_of(model: Model) -> Style:
     """The style of transformers' code for this model."""
     text = model.config.get("text_config")

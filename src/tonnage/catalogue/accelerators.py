@@ -1,5 +1,6 @@
 """The catalogue of accelerators: catalogue/accelerators/*.toml -> Accelerator, in base units."""
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -133,7 +134,12 @@ def accelerator(name: str) -> Accelerator:
 
 
 def load(path: Path, variant: str = "") -> Accelerator:
-    """Read one file, strictly."""
+    """Read one file, strictly; once, and again when it has changed."""
+    return _loaded(path, toml_files.changed(path), variant)
+
+
+@lru_cache(maxsize=1024)
+def _loaded(path: Path, _changed: int, variant: str) -> Accelerator:
     form = toml_files.read(path, AcceleratorFile)
     _check(form, called(path))
     return _accelerator(form, variant)

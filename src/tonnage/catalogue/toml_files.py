@@ -92,13 +92,17 @@ def read(path: Path, form: type[T]) -> T:
 
     A file is read once, and again when it has changed.
     """
+    kind: Any = form
+    content: T = _read(path, changed(path), kind)
+    return content
+
+
+def changed(path: Path) -> int:
+    """When a file was changed last, in nanoseconds; InvalidInput where it cannot be read."""
     try:
-        changed = path.stat().st_mtime_ns
+        return path.stat().st_mtime_ns
     except OSError as error:
         raise InvalidInput("cannot read {called}: {why}.", called=called(path), why=why(error)) from None
-    kind: Any = form
-    content: T = _read(path, changed, kind)
-    return content
 
 
 @lru_cache(maxsize=1024)

@@ -22,6 +22,8 @@ from tonnage.runtimes import training_runtime
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.tape import Layer, Setting
 
+ROUNDING = 1e-12  # part of a sum: a bound and what is needed are added in another order
+
 
 class RankMemory:
     """One group of equal ranks (a pipeline stage): each phase's Term, and the largest of them. Terms are made when
@@ -45,6 +47,17 @@ class RankMemory:
         """Bytes of the fullest moment; an array if the plan's sizes are arrays."""
         return self.stage.needed()
 
+    def exceeds(self, limit: float) -> bool:
+        """Whether the fullest moment needs more bytes: known at the first moment that does. Of plans of numbers."""
+        if "needed" in self.__dict__:
+            return bool(self.needed > limit)
+        bound: Number = 0
+        for bound in self.stage.bounds():
+            if bound > limit * (1 + ROUNDING):
+                return True
+        self.needed = bound
+        return bool(bound > limit)
+
 
 class TrainingMemory(Struct, frozen=True, eq=False):
     """All rank groups of a step; `memory` is the peak phase of the fullest one."""
@@ -65,6 +78,10 @@ class TrainingMemory(Struct, frozen=True, eq=False):
     def needed(self) -> Number:
         """Bytes of the fullest rank's peak; an array if the plan's sizes are arrays."""
         return reduce(maximum, (rank.needed for rank in self.candidates))
+
+    def exceeds(self, limit: float) -> bool:
+        """Whether the fullest rank needs more bytes, for less work than `needed` where it does."""
+        return any(rank.exceeds(limit) for rank in self.candidates)
 
 
 def training_memory(model: Model, plan: TrainingPlan, cluster: Cluster | None = None) -> TrainingMemory:

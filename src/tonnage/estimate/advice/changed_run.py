@@ -9,11 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate.advice.moves import Changes, Settled, bare, ordered
-from tonnage.estimate.bands import highest
+from tonnage.estimate.advice.moves import Changes, bare, ordered
+from tonnage.estimate.bands import highest, most_needed
 from tonnage.estimate.host.memory import host_memory
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.memory import Step
+from tonnage.estimate.memory import Step, TrainingMemory
 from tonnage.estimate.money.bill import Rent
 from tonnage.estimate.options.framework_options import OFFLOADS
 from tonnage.estimate.options.plans import training_plan
@@ -88,7 +88,7 @@ class RunChanges:
         self.become = must_become(self.plan, options, widest)
         self.runtime = training_runtime(USUAL_ON_SEVERAL if self.become else self.plan.runtime)  # which it may become
 
-    def ask(self, change: dict[str, Any]) -> Settled | None:
+    def ask(self, change: dict[str, Any]) -> "ChangedRun | None":
         """The change with every option that it moves, and its bytes; None if it is no plan."""
         planned = self.planned(change)
         return self.settled(planned) if planned else None
@@ -102,31 +102,22 @@ class RunChanges:
         except TonnageError:
             return None
 
-    def settled(self, planned: Planned) -> Settled | None:
-        """What it needs, and every option that it moves; None if it cannot be."""
-        machine, plan = planned.machine, planned.plan
+    def settled(self, planned: Planned) -> "ChangedRun | None":
+        """What it needs, and every option that it moves; None if the host's memory cannot hold what it offloads."""
         try:
-            said = self._said(planned)
-            made = planned.step.walk()
-            if any(plan.field(name) != "none" for name in OFFLOADS) and self._overfills(plan, machine, made):
+            memory = planned.step.walk()
+            if any(planned.plan.field(name) != "none" for name in OFFLOADS) and self._overfills(planned, memory):
                 return None
-            needed = ceil(made.needed)
         except TonnageError:
             return None
-        grown: Changes = "nothing" if plan.global_batch_size == self.plan.global_batch_size else "workload"
-        said = bare(said, self.plan, lambda rest: self._plan(machine, rest))
+        return ChangedRun(self, planned, memory)
+
+    def said(self, planned: Planned) -> dict[str, Any]:
+        """Every option that the user has to give for this plan, without what is so now and stays so by itself."""
+        machine = planned.machine
+        said = bare(self._said(planned), self.plan, lambda rest: self._plan(machine, rest))
         said |= {} if planned.change.get("on") is None else {"on": machine.name}
-        made_of = ordered(said, TrainingOptions)
-        return Settled(
-            made_of,
-            needed,
-            grown,
-            highest(plan, machine, needed),
-            lambda: planned.seconds,
-            plan.global_batch_size,
-            lambda: planned.pace,
-            lambda: self.rent(machine),
-        )
+        return ordered(said, TrainingOptions)
 
     def _said(self, planned: Planned) -> dict[str, Any]:
         """Every option that the user has to give for this plan."""
@@ -152,9 +143,9 @@ class RunChanges:
             return False
         return highest(plan, machine, needed) <= machine.accelerator.memory.usable_bytes - reserve
 
-    def _overfills(self, plan: TrainingPlan, machine: Cluster, made: Any) -> bool:
+    def _overfills(self, planned: Planned, memory: TrainingMemory) -> bool:
         """Does what is offloaded need more host memory than a node has?"""
-        host = host_memory(self.model, plan, machine, made)
+        host = host_memory(self.model, planned.plan, planned.machine, memory)
         return host.capacity is not None and host.memory.value > host.capacity
 
     def _held(self, machine: Cluster, change: dict[str, Any]) -> TrainingPlan | None:
@@ -173,6 +164,48 @@ class RunChanges:
             return held
         # the schedule takes another number: the one of the runtime's own batch, unless the user gave the batch
         return plan if self.options.global_batch_size is None and self.options.num_microbatches is None else None
+
+
+class ChangedRun:
+    """An outcome of a change of a run: its bytes and its options are found when they are asked for."""
+
+    times = serves = None
+
+    def __init__(self, run: RunChanges, planned: Planned, memory: TrainingMemory):
+        self.run, self.planned, self.memory = run, planned, memory
+        self.changes: Changes = (
+            "nothing" if planned.plan.global_batch_size == run.plan.global_batch_size else "workload"
+        )
+
+    @cached_property
+    def change(self) -> dict[str, Any]:
+        return self.run.said(self.planned)
+
+    @cached_property
+    def needed(self) -> int:
+        return ceil(self.memory.needed)
+
+    @cached_property
+    def most(self) -> int:
+        return max(self.needed, highest(self.planned.plan, self.planned.machine, self.needed))
+
+    def fits(self, usable: int) -> bool:
+        return not self.memory.exceeds(most_needed(self.planned.plan, self.planned.machine, usable))
+
+    def exceeds(self, needed: int) -> bool:
+        return self.memory.exceeds(needed)
+
+    def seconds(self) -> float | None:
+        """Of a step."""
+        return self.planned.seconds
+
+    def pace(self) -> float | None:
+        """Tokens a second."""
+        return self.planned.pace
+
+    def rent(self) -> Rent | None:
+        """USD that its machines cost an hour."""
+        return self.run.rent(self.planned.machine)
 
 
 def must_become(plan: TrainingPlan, options: TrainingOptions, widest: int) -> dict[str, Any]:

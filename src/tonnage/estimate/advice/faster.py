@@ -7,8 +7,8 @@ from math import ceil, inf
 from typing import Any
 
 from tonnage.documents.advice import ORDER, Advice
-from tonnage.estimate.advice.changed_run import Planned, RunChanges
-from tonnage.estimate.advice.moves import Settled, move_of, paid
+from tonnage.estimate.advice.changed_run import ChangedRun, Planned, RunChanges
+from tonnage.estimate.advice.moves import can_be_said, move_of, paid
 from tonnage.estimate.step_time.time import Timing
 from tonnage.runtimes.parts.megatron.pipeline import against_overlap
 
@@ -30,12 +30,12 @@ def faster(run: RunChanges, needed: float, usable: int) -> list[Advice]:
     kinds = [*_roomier(run), *(_plans(run, changes) for changes in remedies)]
     candidates = [settled for plans in kinds if (settled := _best(run, plans, limit, usable))]
     if now.timing:
-        candidates.sort(key=lambda settled: (ORDER.index(settled.changes), -(settled.paid.pace or 0)))
+        candidates.sort(key=lambda settled: (ORDER.index(settled.changes), -(settled.pace() or 0)))
     costs = paid(now.pace, lambda: run.rent(run.cluster))
     return [move_of(settled, settled.changes, ceil(needed), usable, now=costs) for settled in candidates]
 
 
-def _best(run: RunChanges, planned: list[Planned], limit: float, usable: int) -> Settled | None:
+def _best(run: RunChanges, planned: list[Planned], limit: float, usable: int) -> ChangedRun | None:
     """The fastest plan that fits and takes less than `limit` seconds for a sequence. Times are asked first: memory
     takes longer to estimate.
     """
@@ -43,7 +43,7 @@ def _best(run: RunChanges, planned: list[Planned], limit: float, usable: int) ->
         timed = [(seconds, plan) for plan in planned if (seconds := plan.seconds_a_sequence) is not None]
         planned = [plan for seconds, plan in sorted(timed, key=lambda pair: pair[0]) if seconds <= limit]
     tried = (run.settled(plan) for plan in planned)
-    return next((settled for settled in tried if settled and settled.most <= usable), None)
+    return next((settled for settled in tried if settled and settled.fits(usable) and can_be_said(settled)), None)
 
 
 def _plans(run: RunChanges, changes: Iterable[Change]) -> list[Planned]:

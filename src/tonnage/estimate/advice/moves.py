@@ -6,7 +6,7 @@ figure.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -44,22 +44,62 @@ class Values(Sequence[dict[str, Any]]):
         return {self.name: self.values[step]}
 
 
-class Settled(Struct, frozen=True, eq=False):
-    """A change with every option that it moves, and what the plan then needs. `changes`: what settling it changed as
-    well.
-
-    `high`: the high end of the error band, where there is one. What fits must fit with it. `seconds`: of a step then,
-    `pace`: tokens a second of all machines then, `rent`: USD that they cost an hour, `times`: other figures of the move
-    by their names in the document; each asked of moves that fit. `sequences`: of a step then. `serves`: whether it then
-    serves the load as it was asked, None where nobody asked.
+class Outcome(Protocol):
+    """What a change of the plan leads to. Most are only asked whether they fit, so the rest may be found when it is
+    asked for.
     """
+
+    @property
+    def change(self) -> dict[str, Any]:
+        """Every option that it moves; TonnageError where they cannot be said."""
+
+    @property
+    def changes(self) -> Changes:
+        """What it changes beside the options that were asked for."""
+
+    @property
+    def needed(self) -> int:
+        """Bytes of the fullest accelerator."""
+
+    @property
+    def most(self) -> int:
+        """The same at the high end of the error band, where there is one. What fits must fit with it."""
+
+    @property
+    def seconds(self) -> Callable[[], float | None] | None:
+        """Of a step then."""
+
+    @property
+    def pace(self) -> Callable[[], float | None] | None:
+        """Tokens a second of all machines then."""
+
+    @property
+    def rent(self) -> Callable[[], Rent | None] | None:
+        """USD that the machines cost an hour."""
+
+    @property
+    def times(self) -> Callable[[], dict[str, Any]] | None:
+        """Other figures of the move by their names in the document."""
+
+    @property
+    def serves(self) -> Callable[[], bool | None] | None:
+        """Whether it then serves the load as it was asked, None where nobody asked."""
+
+    def fits(self, usable: int) -> bool:
+        """Whether `most` is at most so many bytes."""
+
+    def exceeds(self, needed: int) -> bool:
+        """Whether it needs more bytes than these."""
+
+
+class Settled(Struct, frozen=True, eq=False):
+    """An outcome whose bytes are known. `high`: the high end of the error band, where there is one."""
 
     change: dict[str, Any]
     needed: int
     changes: Changes = "nothing"
     high: int = 0
     seconds: Callable[[], float | None] | None = None
-    sequences: int = 1
     pace: Callable[[], float | None] | None = None
     rent: Callable[[], Rent | None] | None = None
     times: Callable[[], dict[str, Any]] | None = None
@@ -69,10 +109,16 @@ class Settled(Struct, frozen=True, eq=False):
     def most(self) -> int:
         return max(self.high, self.needed)
 
-    @property
-    def paid(self) -> "Paid":
-        """What it costs in time and money."""
-        return paid(self.pace() if self.pace else None, self.rent)
+    def fits(self, usable: int) -> bool:
+        return self.most <= usable
+
+    def exceeds(self, needed: int) -> bool:
+        return self.needed > needed
+
+
+def paid_of(outcome: Outcome) -> "Paid":
+    """What it costs in time and money."""
+    return paid(outcome.pace() if outcome.pace else None, outcome.rent)
 
 
 class Paid(Struct, frozen=True):
@@ -102,7 +148,7 @@ class Suggestions(Struct, frozen=True, kw_only=True):
     nearest: NearestMiss | None = None
 
 
-Ask = Callable[[dict[str, Any]], Settled | None]
+Ask = Callable[[dict[str, Any]], Outcome | None]
 Picks = tuple[tuple[int, int], ...]  # (ladder, step)
 
 
@@ -116,9 +162,7 @@ def best_moves(
     about.
     """
     search = _Search([ladder for ladder in ladders if ladder.steps], ask, needed, usable)
-    settled_picks = [(picks, settled) for picks in search.singles() if (settled := search.ask(picks))]
-    settled_picks = [*search.combined(settled_picks), *settled_picks]
-    fitting = [(picks, settled, settled.paid) for picks, settled in settled_picks if settled.most <= usable]
+    fitting = search.fitting()
     fitting.sort(key=lambda fit: search.rank(*fit))
     moves = [
         move_of(settled, search.changes(picks, settled), needed, usable, cost, now) for picks, settled, cost in fitting
@@ -132,7 +176,7 @@ def best_moves(
 
 
 def move_of(
-    settled: Settled, changes: Changes, needed: int, usable: int, cost: Paid | None = None, now: Paid | None = None
+    settled: Outcome, changes: Changes, needed: int, usable: int, cost: Paid | None = None, now: Paid | None = None
 ) -> Advice:
     """The move as the document shows it. `cost`: of it, where that is known already."""
     move = Advice(
@@ -141,12 +185,12 @@ def move_of(
         changes=changes,
         needed_bytes=settled.needed,
         freed_bytes=needed - settled.needed,
-        fits=settled.most <= usable,
+        fits=settled.fits(usable),
         step_seconds=settled.seconds() if settled.seconds is not None else UNSET,
         serves=settled.serves() if settled.serves is not None else UNSET,
         **(settled.times() if settled.times is not None else {}),
     )
-    return move if settled.pace is None else _paid(move, cost or settled.paid, now or Paid())
+    return move if settled.pace is None else _paid(move, cost or paid_of(settled), now or Paid())
 
 
 def _paid(move: Advice, then: Paid, now: Paid) -> Advice:
@@ -206,12 +250,20 @@ def _flag(name: str, value: Any) -> str:
     return f"--{flag} {value}"
 
 
+def can_be_said(outcome: Outcome) -> bool:
+    """Whether there are options that lead to it."""
+    try:
+        return bool(outcome.change)
+    except TonnageError:
+        return False
+
+
 class _Search:
     def __init__(self, ladders: list[Ladder], ask: Ask, needed: int, usable: int):
         self.ladders, self._ask, self.needed, self.usable = ladders, ask, needed, usable
-        self._known: dict[Picks, Settled | None] = {}
+        self._known: dict[Picks, Outcome | None] = {}
 
-    def ask(self, picks: Picks) -> Settled | None:
+    def ask(self, picks: Picks) -> Outcome | None:
         """The settled union of the picked steps; None if there are none, if it is no plan, or if two set the same
         option.
         """
@@ -224,18 +276,28 @@ class _Search:
             self._known[picks] = self._ask(change) if change and is_distinct else None
         return self._known[picks]
 
+    def fitting(self) -> list[tuple[Picks, Outcome, Paid]]:
+        """The moves that fit, with what they cost."""
+        while True:
+            singles = self.singles()
+            fitting = [*self.combined({self.kind(picks) for picks, _ in singles}), *singles]
+            unsaid = [picks for picks, settled in fitting if not can_be_said(settled)]
+            if not unsaid:
+                return [(picks, settled, paid_of(settled)) for picks, settled in fitting]
+            self._known |= dict.fromkeys(unsaid)  # they are no moves: others may be
+
     def fits(self, picks: Picks) -> bool:
         settled = self.ask(picks)
-        return settled is not None and settled.most <= self.usable
+        return settled is not None and settled.fits(self.usable)
 
-    def changes(self, picks: Picks, settled: Settled) -> Changes:
+    def changes(self, picks: Picks, settled: Outcome) -> Changes:
         return max(settled.changes, self.kind(picks), key=ORDER.index)
 
     def kind(self, picks: Picks) -> Changes:
         """What the picked ladders change, before they are settled."""
         return max((self.ladders[ladder].changes for ladder, _ in picks), key=ORDER.index)
 
-    def rank(self, picks: Picks, settled: Settled, cost: Paid) -> tuple[bool, int, int, bool, float, float, int]:
+    def rank(self, picks: Picks, settled: Outcome, cost: Paid) -> tuple[bool, int, int, bool, float, float, int]:
         """What serves the load as it was asked first; then what changes least; on the fewest machines; what costs
         least money, or else time; in the order of the ladders. What nobody knows the time of comes after what
         somebody does.
@@ -262,22 +324,36 @@ class _Search:
             smallest_machine=None,
         )
 
-    def singles(self) -> list[Picks]:
-        """Of each ladder the mildest step that fits, and serves the load as it was asked where one does, or else the
-        one that needs least.
-        """
-        picks: list[Picks] = []
-        for ladder in range(len(self.ladders)):
-            if (step := self.mildest((), ladder)) is not None:
-                step = self._serving(ladder, step)
-            else:
-                settled = [
-                    (answer.needed, at) for at in self._strongest(ladder) if (answer := self.ask(((ladder, at),)))
-                ]
-                step = min(settled)[1] if settled else None
-            if step is not None and (answer := self.ask(((ladder, step),))) and answer.needed < self.needed:
-                picks.append(((ladder, step),))
-        return picks
+    def singles(self) -> list[tuple[Picks, Outcome]]:
+        """Of each ladder that has one the mildest step that fits, and serves the load as asked where one does."""
+        steps = [(ladder, self._fitting_step(ladder)) for ladder in range(len(self.ladders))]
+        freeing = [((ladder, step), self._freeing(ladder, step)) for ladder, step in steps if step is not None]
+        return [((pick,), settled) for pick, settled in freeing if settled]
+
+    def pool(self, kind: Changes) -> list[tuple[int, int]]:
+        """Moves of a kind to combine: of each ladder the step that fits, or else the one that needs least."""
+        ladders = [ladder for ladder in range(len(self.ladders)) if self.ladders[ladder].changes == kind]
+        steps = [(ladder, self._fitting_step(ladder)) for ladder in ladders]
+        picks = [(ladder, self._least(ladder) if step is None else step) for ladder, step in steps]
+        return [(ladder, step) for ladder, step in picks if step is not None and self._freeing(ladder, step)]
+
+    def _fitting_step(self, ladder: int) -> int | None:
+        step = self.mildest((), ladder)
+        return None if step is None else self._serving(ladder, step)
+
+    def _freeing(self, ladder: int, step: int) -> Outcome | None:
+        """The outcome of a step that needs less than is needed now."""
+        settled = self.ask(((ladder, step),))
+        return settled if settled and not settled.exceeds(self.needed - 1) else None
+
+    def _least(self, ladder: int) -> int | None:
+        """The step that needs least, of several alike the mildest; None where none is a plan."""
+        least: tuple[int, int] | None = None
+        for step in reversed(self._strongest(ladder)):
+            settled = self.ask(((ladder, step),))
+            if settled is not None and (least is None or not settled.exceeds(least[0])):
+                least = settled.needed, step
+        return None if least is None else least[1]
 
     def _serving(self, ladder: int, first: int) -> int:
         """The first step of a short ladder, from one that fits on, with which the load is served as it was asked;
@@ -286,7 +362,7 @@ class _Search:
         last = len(self.ladders[ladder].steps) - 1
         for step in range(first, last + 1) if last < SCANNED else (first,):
             settled = self.ask(((ladder, step),))
-            if settled is None or settled.most > self.usable:
+            if settled is None or not settled.fits(self.usable):
                 continue
             if settled.serves is None or (serves := settled.serves()):
                 return step
@@ -294,7 +370,7 @@ class _Search:
                 break
         return first
 
-    def _strongest(self, ladder: int) -> Iterable[int]:
+    def _strongest(self, ladder: int) -> Sequence[int]:
         last = len(self.ladders[ladder].steps) - 1
         return range(last + 1) if last < SCANNED else self._leaps(ladder)[-1:]
 
@@ -319,46 +395,40 @@ class _Search:
             low, high = (low, middle) if self.fits((*others, (ladder, middle))) else (middle, high)
         return high
 
-    def combined(self, singles: list[tuple[Picks, Settled]]) -> list[tuple[Picks, Settled]]:
+    def combined(self, fitting: set[Changes]) -> list[tuple[Picks, Outcome]]:
         """Where no single move fits: moves together, of those that change nothing, or else with another kind as
-        well.
+        well. `fitting`: the kinds of single moves that fit.
         """
-        fitting = {self.kind(picks) for picks, settled in singles if settled.most <= self.usable}
         if "nothing" in fitting:
             return []
-        pool: dict[Changes, list[tuple[int, int]]] = {kind: [] for kind in ORDER}
-        for picks, _ in singles:
-            pool[self.kind(picks)].append(picks[0])
-        base = self._grown((), pool["nothing"])
+        base = self._grown((), self.pool("nothing"))
         if self.fits(base):
             return self._answer(base)
         combinations = []
         if "machine" not in fitting:
             combinations += self._on_more_machines()
         if not fitting - {"machine"}:
-            here = [
-                *self._answer(self._grown(base, pool["workload"])),
-                *self._answer(self._grown(base, pool["numerics"])),
-            ]
-            both = [*pool["workload"], *pool["numerics"]]
+            workload, numerics = self.pool("workload"), self.pool("numerics")
+            here = [*self._answer(self._grown(base, workload)), *self._answer(self._grown(base, numerics))]
+            both = [*workload, *numerics]
             combinations += (
                 here
                 or self._answer(self._grown(base, both))
-                or self._answer(self._grown(base, [*both, *pool["method"]]))
+                or self._answer(self._grown(base, [*both, *self.pool("method")]))
             )
         return combinations
 
-    def _on_more_machines(self) -> list[tuple[Picks, Settled]]:
+    def _on_more_machines(self) -> list[tuple[Picks, Outcome]]:
         """The largest machine, with what changes nothing else until it fits; then fewer accelerators."""
         kinds = [(ladder, self.ladders[ladder].changes) for ladder in range(len(self.ladders))]
         strongest = [(ladder, len(self.ladders[ladder].steps) - 1) for ladder, kind in kinds if kind == "nothing"]
-        results: list[tuple[Picks, Settled]] = []
+        results: list[tuple[Picks, Outcome]] = []
         for ladder, kind in kinds:
             if kind == "machine" and (leaps := self._leaps(ladder)):
                 results += self._answer(self._grown(((ladder, leaps[-1]),), strongest))
         return results
 
-    def _answer(self, picks: Picks) -> list[tuple[Picks, Settled]]:
+    def _answer(self, picks: Picks) -> list[tuple[Picks, Outcome]]:
         if len(picks) < 2 or not self.fits(picks):
             return []
         picks = self._relaxed(self._fewest(picks))

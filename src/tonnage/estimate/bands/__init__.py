@@ -59,6 +59,12 @@ def highest(plan: TrainingPlan, cluster: Cluster, needed: float) -> int:
     return band.around(needed)[1] if band else ceil(needed)
 
 
+def most_needed(plan: TrainingPlan, cluster: Cluster, usable: int) -> int:
+    """The most bytes that a run may need to fit for sure: its `highest` is at most `usable`."""
+    band = training_band(plan, cluster)
+    return band.below(usable) if band else usable
+
+
 def serving_highest(engine: str, accelerator: Accelerator, needed: float) -> int:
     """The same for a model that is served."""
     band = serving_band(engine, accelerator)

@@ -49,6 +49,15 @@ class Band(Struct, frozen=True, kw_only=True):
         """The band in bytes."""
         return floor(needed * self.low), ceil(needed * self.high)
 
+    def below(self, usable: int) -> int:
+        """The most whole bytes that are at most `usable` themselves and at the band's high end."""
+        needed = min(floor(usable / self.high), usable)
+        while needed < usable and ceil((needed + 1) * self.high) <= usable:
+            needed += 1
+        while needed > 0 and ceil(needed * self.high) > usable:
+            needed -= 1
+        return needed
+
 
 class Table(Struct, frozen=True, kw_only=True):
     """All bands of one quantity by the two words that tell the kind of run, and the vendors of the machines that

@@ -5,7 +5,7 @@ makes, and 1F1B's, with times of their own.
 """
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 
 from msgspec import Struct
 
@@ -51,6 +51,7 @@ SCHEDULES = {
 ALSO = {"afab": "gpipe", "zbvzerobubble": "zbv", "zb1p": "zb-h1"}
 
 
+@lru_cache(maxsize=64)
 def schedule_named(text: str) -> Schedule:
     """A schedule by our name or by that of a framework: zbv, ZBVZeroBubble, Interleaved1F1B."""
     plain = text.lower().replace("-", "").replace("_", "").replace(" ", "").removeprefix("schedule")

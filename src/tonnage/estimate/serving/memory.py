@@ -1,10 +1,10 @@
 """Memory of one serving replica: weights as stored, cache of every kind of attention, the engine's own share."""
 
-from collections.abc import Hashable
-from functools import lru_cache
+from collections.abc import Hashable, Mapping
+from functools import lru_cache, partial
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from tonnage.architectures import Block, Model
 from tonnage.estimate.serving.cache import CellCache, PagedCache, PooledCache, RequestCache
@@ -22,7 +22,7 @@ from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import precision
 from tonnage.ops import StateCache, TokenCache
-from tonnage.runtimes import Pools, serving_runtime
+from tonnage.runtimes import Pools, ServingRuntime, serving_runtime
 from tonnage.spec import Accelerator, ServingPlan
 
 
@@ -169,7 +169,7 @@ class _Replica:
         return self.cache_width
 
     def weights(self, stage: Stage) -> Term:
-        parts = self._of_stage(stage) + beside_weights(self.model, self.engine, stage, self.stored, self.shares)
+        parts = self._held_weights(stage)
         if self.draft is not None and stage.is_last:
             parts += [self.draft.weights(draft_stage).named("draft model") for draft_stage in self.draft.stages]
         if self.plan.adapters.lora_adapters:
@@ -182,32 +182,13 @@ class _Replica:
         )
         return Term.sum("weights", total.named(ALL_WEIGHTS), left)
 
-    def _of_stage(self, stage: Stage, experts_alone: bool = False) -> list[Term]:
-        """The weights of a stage; or those of its experts that stay in host memory."""
-        parts: list[Term] = []
-        for op in () if experts_alone else stage.ops + stage.tower_ops:
-            for weight, size in op_bytes(self.stored, op):
-                split = "tensor" if weight.split == "vocab" else weight.split
-                multiple = self.engine.vocabulary_multiple if weight.split == "vocab" else 1
-                rows = ceil_div(weight.rows, multiple) * multiple
-                group = Group(split, weight.heads, weight.num_parameters * rows // weight.rows)
-                parts.append(self._stored(weight.name, group, size * rows / weight.rows))
+    def _held_weights(self, stage: Stage) -> list[Term]:
+        """The weights of a stage on the accelerator: found once where only numbers cut them."""
+        if self.shares.is_of_numbers and not self.plan.host.expert_layers_on_host:
+            version = self.plan.engine, self.plan.engine_version
+            return list(_known_weights(self.model, *version, stage, self.stored, *astuple(self.shares)))
         away = host_experts(stage, self.plan)
-        for block, count in stage.layers + stage.towers:
-            on_accelerator = {"expert": count - away.get(block, 0)}
-            shown: dict[int, list[Term]] = {}
-            for (cut, heads), (number, size) in _block_bytes(self.model, self.stored, block).items():
-                times = away.get(block, 0) * (cut == "expert") if experts_alone else on_accelerator.get(cut, count)
-                if times:
-                    shown.setdefault(times, []).append(self._stored("", Group(cut, heads, number), size))
-            for times, one in shown.items():
-                name = (
-                    Message("{block}s", block=block.name)
-                    if times == count
-                    else Message("experts of {block}s", block=block.name)
-                )
-                parts.append(Term.product(name, "bytes", layer_count(times), Term.sum("one layer", *one, unit="bytes")))
-        return parts
+        return _stage_weights(self.model, self.engine, stage, self.stored, self.shares, away)
 
     def host_memory(self) -> Term | None:
         """What the engine puts into host memory: layers, the token table, experts, inputs and outputs; weights that
@@ -236,18 +217,13 @@ class _Replica:
             if held
             else None
         )
-        experts = [part for stage in self.stages for part in self._of_stage(stage, experts_alone=True)]
-        inner = Term.sum("weights", *self._of_stage(self.on_host), *experts, unit="bytes")
+        whole = partial(_weights_of, self.model, self.engine, stored=self.stored, shares=self.shares)
+        away = [(stage, host_experts(stage, self.plan)) for stage in (*self.stages, self.on_host)]
+        experts = [part for stage, layers in away[:-1] for part in whole(stage, away=layers, experts_alone=True)]
+        inner = Term.sum("weights", *whole(self.on_host, away=away[-1][1]), *experts, unit="bytes")
         cells = self.engine.cells
         buffers = host_buffers(self.model, self.plan, self.limits, cells) if cells else ()
         return Term.sum("host memory", inner, *([cache] if cache else []), *buffers)
-
-    def _stored(self, name: str, group: Group, size: float) -> Term:
-        held = share(group, self.shares)
-        of_one = Term.of(
-            "bytes per parameter", f.mean_bytes_per_parameter, source=self.stored.source, M=size, N=group.count
-        )
-        return Term.product(name or held.name, "bytes", of_one, held)
 
     def activations(self, stage: Stage) -> Term:
         """The peak of one forward pass; of the prompts alone where an engine runs them at once, before the answers'
@@ -291,6 +267,65 @@ class _Replica:
         """
         tries = self.engine.paging is not None or not self.engine.queues
         return self.limits.requests if tries else minimum(self.plan.concurrency, self.limits.requests)
+
+
+def _weights_of(
+    model: Model,
+    engine: ServingRuntime,
+    stage: Stage,
+    stored: Storage,
+    shares: Shares,
+    away: Mapping[Block, int],
+    experts_alone: bool = False,
+) -> list[Term]:
+    """The weights of a stage; or those of its experts that stay in host memory, of as many layers as `away` says."""
+
+    def held(name: str, group: Group, size: float) -> Term:
+        of_rank = share(group, shares)
+        of_one = Term.of("bytes per parameter", f.mean_bytes_per_parameter, source=stored.source, M=size, N=group.count)
+        return Term.product(name or of_rank.name, "bytes", of_one, of_rank)
+
+    parts: list[Term] = []
+    for op in () if experts_alone else stage.ops + stage.tower_ops:
+        for weight, size in op_bytes(stored, op):
+            split = "tensor" if weight.split == "vocab" else weight.split
+            multiple = engine.vocabulary_multiple if weight.split == "vocab" else 1
+            rows = ceil_div(weight.rows, multiple) * multiple
+            group = Group(split, weight.heads, weight.num_parameters * rows // weight.rows)
+            parts.append(held(weight.name, group, size * rows / weight.rows))
+    for block, count in stage.layers + stage.towers:
+        on_accelerator = {"expert": count - away.get(block, 0)}
+        shown: dict[int, list[Term]] = {}
+        for (cut, heads), (number, size) in _block_bytes(model, stored, block).items():
+            times = away.get(block, 0) * (cut == "expert") if experts_alone else on_accelerator.get(cut, count)
+            if times:
+                shown.setdefault(times, []).append(held("", Group(cut, heads, number), size))
+        for times, one in shown.items():
+            name = (
+                Message("{block}s", block=block.name)
+                if times == count
+                else Message("experts of {block}s", block=block.name)
+            )
+            parts.append(Term.product(name, "bytes", layer_count(times), Term.sum("one layer", *one, unit="bytes")))
+    return parts
+
+
+def _stage_weights(
+    model: Model, engine: ServingRuntime, stage: Stage, stored: Storage, shares: Shares, away: Mapping[Block, int]
+) -> list[Term]:
+    """The weights of a stage on the accelerator, with what holding them takes beyond their bytes."""
+    return [
+        *_weights_of(model, engine, stage, stored, shares, away),
+        *beside_weights(model, engine, stage, stored, shares),
+    ]
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _known_weights(
+    model: Model, engine: str, version: str, stage: Stage, stored: Storage, *sizes: float
+) -> tuple[Term, ...]:
+    """Those without layers in host memory. A search for what would fit asks for the same weights many times."""
+    return tuple(_stage_weights(model, serving_runtime(engine, version), stage, stored, Shares(*sizes), {}))
 
 
 RECURRENT = "recurrent state"  # the name that every recurrence gives its own

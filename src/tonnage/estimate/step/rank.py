@@ -5,11 +5,11 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from tonnage.architectures import Block, Branch, Model
 from tonnage.formulas import memory as f
-from tonnage.kernel.formula import Number
+from tonnage.kernel.formula import SCALARS, Number
 from tonnage.kernel.term import Term
 from tonnage.ops import Embedding, Op, Weight
 
@@ -200,6 +200,11 @@ class Shares(Struct, frozen=True, eq=False):
     ze: Number = 1
     multiple: int = 1
 
+    @property
+    def is_of_numbers(self) -> bool:
+        """Whether no size is an array: what follows from them is then found once."""
+        return all(type(size) in SCALARS for size in astuple(self))
+
 
 _NAMES = {
     "replicated": "whole on every tensor rank",
@@ -227,6 +232,14 @@ def share(group: Group, shares: Shares) -> Term:
 
 def block_parameters(block: Block, shares: Shares) -> Term:
     """One layer's parameters on one rank."""
+    if shares.is_of_numbers:
+        return _block_parameters(block, *astuple(shares))
+    return Term.sum("one layer", *(share(group, shares) for group in groups(block)))
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _block_parameters(block: Block, *sizes: float) -> Term:
+    shares = Shares(*sizes)
     return Term.sum("one layer", *(share(group, shares) for group in groups(block)))
 
 
@@ -237,6 +250,15 @@ def expert_parameters(block: Block, shares: Shares) -> Number:
 
 def op_parameters(op: Op, shares: Shares) -> list[Term]:
     """The parameters of an op outside the layers (table, norm, head) on one rank."""
+    return _known_op_parameters(op, *astuple(shares)) if shares.is_of_numbers else _op_parameters(op, shares)
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _known_op_parameters(op: Op, *sizes: float) -> list[Term]:
+    return _op_parameters(op, Shares(*sizes))
+
+
+def _op_parameters(op: Op, shares: Shares) -> list[Term]:
     terms = []
     for weight in op.weights():
         if weight.split == "vocab" and weight.columns > 1:

@@ -160,16 +160,26 @@ class StageMemory(States):
         """Bytes of the fullest moment: the most that operations hold at each place of the step, and all that is there
         with them.
         """
+        *_, needed = self.bounds()
+        return needed
+
+    def bounds(self) -> Iterator[Number]:
+        """Bytes that the fullest moment needs at least, place by place; the last are its bytes. Whoever asks only
+        whether it fits may stop at the first that does not.
+        """
+        lasting = self.weights.value + self.optimizer.value + self.lasting.value
         step = self._optimizer_step.bytes
+        yield step + lasting
         for same_place in by_place(self.points):
             step = maximum(step, self._rest(same_place[0]) + self._most(same_place))
+            yield step + lasting
         largest = step + self.weights.value + self.optimizer.value + self.lasting.value
         for phase in self._around:
             own = phase.optimizer.value if phase.optimizer is not None else 0
             largest = maximum(largest, phase.bytes + self.weights.value + own + self.lasting.value)
         # None: a part of all tensors
         reserve: list[Term] | None = [] if self._optimizer_step.reserve is not None else None
-        return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces, reserve).value
+        yield largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces, reserve).value
 
     def _rest(self, point: Point) -> Number:
         """Bytes of a place but for weights, optimizer states and what operations hold."""
