@@ -6,7 +6,19 @@ from math import isfinite
 
 from tonnage.catalogue import toml_files
 from tonnage.catalogue.accelerators import accelerator as accelerator_named
-from tonnage.catalogue.prices import DOLLARS, KINDS, Price, Purchase, by_accelerator, own_prices, prices, purchases
+from tonnage.catalogue.prices import (
+    DOLLARS,
+    KINDS,
+    Price,
+    Purchase,
+    by_accelerator,
+    currencies,
+    own_prices,
+    prices,
+    providers,
+    purchases,
+    regions,
+)
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.kernel.registry import unknown
@@ -31,7 +43,8 @@ def offers(
     everywhere. UnknownName for an accelerator, provider, region or currency that has no price, InvalidInput for an
     unknown kind.
     """
-    chip = accelerator_named(accelerator).name if accelerator else ""
+    known = not accelerator or accelerator in by_accelerator()
+    chip = accelerator if known else accelerator_named(accelerator).name
     if kind:
         toml_files.one_of(kind, KINDS, option_name("kind"))
     if currency and currency.upper() not in currencies():
@@ -53,21 +66,6 @@ def bought(accelerator: str = "") -> tuple[Purchase, ...]:
     """Purchase prices of this accelerator, the user's own first."""
     chip = accelerator_named(accelerator).name if accelerator else ""
     return tuple(row for row in purchases() if chip in ("", row.accelerator))
-
-
-def providers() -> list[str]:
-    """Names of all providers."""
-    return sorted({price.provider for price in prices()})
-
-
-def regions() -> list[str]:
-    """Names of all regions with a price, and the one for prices that hold everywhere."""
-    return sorted({price.region for price in prices()})
-
-
-def currencies() -> list[str]:
-    """Currencies of prices, US dollars among them."""
-    return sorted({price.currency for price in prices()})
 
 
 def cheapest(candidates: Sequence[Price], rates: Rates | None = None) -> Price:

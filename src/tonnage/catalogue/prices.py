@@ -157,6 +157,24 @@ def by_accelerator() -> dict[str, tuple[Price, ...]]:
     return {name: tuple(group) for name, group in rows.items()}
 
 
+@cache
+def providers() -> tuple[str, ...]:
+    """Names of all providers."""
+    return tuple(sorted({price.provider for price in prices()}))
+
+
+@cache
+def regions() -> tuple[str, ...]:
+    """Names of all regions with a price, and the one for prices that hold everywhere."""
+    return tuple(sorted({price.region for price in prices()}))
+
+
+@cache
+def currencies() -> tuple[str, ...]:
+    """Currencies of prices, US dollars among them."""
+    return tuple(sorted({price.currency for price in prices()}))
+
+
 def origin(price: Price) -> Origin:
     """The origin of a row: the user's own files, refreshed, or shipped."""
     return "own" if price in own_prices() else "refreshed" if price in _refreshed() else "shipped"
@@ -171,7 +189,17 @@ def purchases() -> tuple[Purchase, ...]:
 
 def forget() -> None:
     """Drop the cached prices, after the files or the configuration directory have changed."""
-    for known in (own_prices, refreshed_prices, _refreshed, prices, by_accelerator, purchases):
+    for known in (
+        own_prices,
+        refreshed_prices,
+        _refreshed,
+        prices,
+        by_accelerator,
+        providers,
+        regions,
+        currencies,
+        purchases,
+    ):
         known.cache_clear()
 
 

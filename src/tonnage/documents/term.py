@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from tonnage.kernel.term import Term, TermDocument
 
+PLAIN = (str, int, float)  # most fields of a document: the checks for mappings and sequences take longer
 Figure = TypeVar("Figure", Term, TermDocument)
 
 
@@ -14,7 +15,7 @@ def with_figures(value: Any, figure: Callable[[Term], TermDocument]) -> Any:
     """The same struct, list or mapping with the form of each Term instead of the Term; sequences become lists."""
     if isinstance(value, Term):
         return figure(value)
-    if isinstance(value, str):
+    if value is UNSET or value is None or isinstance(value, PLAIN):
         return value
     if isinstance(value, Struct):
         return type(value)(**{name: with_figures(getattr(value, name), figure) for name in value.__struct_fields__})

@@ -1,8 +1,16 @@
 """The question as it was understood: every input, its value, and where the value came from."""
 
+from functools import lru_cache
 from typing import Any
 
 from tonnage.documents.question import Entry, Origin
+from tonnage.kernel.message import Message
+
+
+@lru_cache(maxsize=256)
+def own_of(runtime: str) -> str:
+    """Why a value is what it is: the runtime's own. Every plan says it several times."""
+    return Message("{runtime}'s own", runtime=runtime)
 
 
 class Question:

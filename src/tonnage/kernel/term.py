@@ -273,23 +273,30 @@ class Term(Struct, frozen=True):
 
     @property
     def document(self) -> TermDocument:
-        """The TERM of a document: the only serialisation. A document has some thousand nodes: about a quarter of an
-        answer's time goes here.
+        """The TERM of a document: the only serialisation."""
+        return self.documented({})
+
+    def documented(self, known: dict[int, TermDocument]) -> TermDocument:
+        """The same. `known`: by the identity of each Term what was made of it: two of three nodes of an answer stand
+        in it more than once.
         """
-        inputs, children = self.inputs, self.children
-        return TermDocument(
-            name=self.name,
-            value=_plain(self.value),
-            unit=self.unit,
-            combine=self.combine,
-            basis=self.basis,
-            formula=self.formula.name if self.formula else None,
-            text=self.text,
-            source=self.source,
-            inputs={symbol: _plain(value) for symbol, value in inputs.items()} if inputs else {},
-            children=[child.document for child in children] if children else [],
-            method=dict(self.method) if self.method else UNSET,
-        )
+        made = known.get(id(self))
+        if made is None:
+            inputs, children = self.inputs, self.children
+            made = known[id(self)] = TermDocument(
+                name=self.name,
+                value=_plain(self.value),
+                unit=self.unit,
+                combine=self.combine,
+                basis=self.basis,
+                formula=self.formula.name if self.formula else None,
+                text=self.text,
+                source=self.source,
+                inputs={symbol: _plain(value) for symbol, value in inputs.items()} if inputs else {},
+                children=[child.documented(known) for child in children] if children else [],
+                method=dict(self.method) if self.method else UNSET,
+            )
+        return made
 
     @property
     def summary(self) -> TermDocument:
@@ -346,9 +353,16 @@ def rows_of(document: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
         yield from rows_of(child, f"{path}/{child['name']}")
 
 
+_WEAKER: dict[tuple[Basis, Basis], Basis] = {
+    (first, second): first if row <= column else second
+    for row, first in enumerate(BASES)
+    for column, second in enumerate(BASES)
+}
+
+
 def weaker(first: Basis, second: Basis) -> Basis:
     """The lower of two rungs of the ladder of fidelity."""
-    return first if BASES.index(first) <= BASES.index(second) else second
+    return _WEAKER[first, second]
 
 
 def _weakest(children: tuple[Term, ...]) -> Basis:
@@ -357,7 +371,7 @@ def _weakest(children: tuple[Term, ...]) -> Basis:
     basis = children[0].basis
     for child in children:
         if child.basis != basis:
-            basis = weaker(basis, child.basis)
+            basis = _WEAKER[basis, child.basis]
     return basis
 
 

@@ -84,6 +84,7 @@ class RunChanges:
             rent,
         )
         self.plan = now.plan
+        self._settled: dict[Planned, ChangedRun | None] = {}
         self.machines = Machines(cluster)
         self.become = must_become(self.plan, options, widest)
         self.runtime = training_runtime(USUAL_ON_SEVERAL if self.become else self.plan.runtime)  # which it may become
@@ -104,6 +105,11 @@ class RunChanges:
 
     def settled(self, planned: Planned) -> "ChangedRun | None":
         """What it needs, and every option that it moves; None if the host's memory cannot hold what it offloads."""
+        if planned not in self._settled:
+            self._settled[planned] = self._settle(planned)
+        return self._settled[planned]
+
+    def _settle(self, planned: Planned) -> "ChangedRun | None":
         try:
             memory = planned.step.walk()
             if any(planned.plan.field(name) != "none" for name in OFFLOADS) and self._overfills(planned, memory):

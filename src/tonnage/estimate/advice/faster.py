@@ -27,7 +27,7 @@ def faster(run: RunChanges, needed: float, usable: int) -> list[Advice]:
     now = run.now
     limit = inf if now.seconds_a_sequence is None else (1 - WORTH) * now.seconds_a_sequence
     remedies = _remedies(run, now.timing) if now.timing else ()
-    kinds = [*_roomier(run), *(_plans(run, changes) for changes in remedies)]
+    kinds = [*_roomier(run, usable), *(_plans(run, changes) for changes in remedies)]
     candidates = [settled for plans in kinds if (settled := _best(run, plans, limit, usable))]
     if now.timing:
         candidates.sort(key=lambda settled: (ORDER.index(settled.changes), -(settled.pace() or 0)))
@@ -50,21 +50,24 @@ def _plans(run: RunChanges, changes: Iterable[Change]) -> list[Planned]:
     return [plan for change in changes if (plan := run.planned(change))]
 
 
-def _roomier(run: RunChanges) -> Iterator[list[Planned]]:
+def _roomier(run: RunChanges, usable: int) -> Iterator[list[Planned]]:
     """Less recomputation, larger micro-batches; what takes most room first."""
     plan = run.plan
     lighter = {"full": ("none", "selective"), "selective": ("none",)}.get(plan.recompute, ())
     yield _plans(run, ({"recompute": policy} for policy in lighter))
-    yield _larger_batches(run)
+    yield _larger_batches(run, usable)
 
 
-def _larger_batches(run: RunChanges) -> list[Planned]:
-    """The largest first. Beyond a batch that takes longer for a sequence than the one before it, larger ones do too."""
+def _larger_batches(run: RunChanges, usable: int) -> list[Planned]:
+    """Those that fit, the largest first. Beyond a batch that takes longer for a sequence than the one before it,
+    larger ones do too, and beyond one that does not fit none does.
+    """
     plans: list[Planned] = []
     before = run.now.seconds_a_sequence
     for factor in (2, 4, 8, 16):
         planned = run.planned({"micro_batch_size": run.plan.micro_batch_size * factor})
-        if planned is None:
+        settled = run.settled(planned) if planned else None
+        if planned is None or settled is None or not settled.fits(usable):
             break
         seconds = planned.seconds_a_sequence
         if before is not None and (seconds is None or seconds >= before):

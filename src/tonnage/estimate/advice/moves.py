@@ -312,7 +312,7 @@ class _Search:
         tried = [
             (settled.most, len(picks), picks, settled) for picks, settled in self._known.items() if settled is not None
         ]
-        most, _, picks, settled = min(tried, key=lambda result: result[:2], default=(now, 0, (), None))
+        most, _, picks, settled = min(tried, key=lambda result: result[:3], default=(now, 0, (), None))
         if settled is None or most >= now:
             return None
         return NearestMiss(
@@ -348,19 +348,24 @@ class _Search:
 
     def _least(self, ladder: int) -> int | None:
         """The step that needs least, of several alike the mildest; None where none is a plan."""
-        least: tuple[int, int] | None = None
-        for step in reversed(self._strongest(ladder)):
+        found = self._last(ladder, (), self._steps(ladder))
+        if found is None:
+            return None
+        least, needed = found[0], found[1].needed
+        for step in range(least - 1, -1, -1) if self._is_short(ladder) else ():
             settled = self.ask(((ladder, step),))
-            if settled is not None and (least is None or not settled.exceeds(least[0])):
-                least = settled.needed, step
-        return None if least is None else least[1]
+            if settled is not None and settled.exceeds(needed):
+                break
+            if settled is not None:
+                least, needed = step, settled.needed
+        return least
 
     def _serving(self, ladder: int, first: int) -> int:
         """The first step of a short ladder, from one that fits on, with which the load is served as it was asked;
         that one where none is.
         """
         last = len(self.ladders[ladder].steps) - 1
-        for step in range(first, last + 1) if last < SCANNED else (first,):
+        for step in range(first, last + 1) if self._is_short(ladder) else (first,):
             settled = self.ask(((ladder, step),))
             if settled is None or not settled.fits(self.usable):
                 continue
@@ -370,26 +375,35 @@ class _Search:
                 break
         return first
 
-    def _strongest(self, ladder: int) -> Sequence[int]:
-        last = len(self.ladders[ladder].steps) - 1
-        return range(last + 1) if last < SCANNED else self._leaps(ladder)[-1:]
+    def _is_short(self, ladder: int) -> bool:
+        return len(self.ladders[ladder].steps) <= SCANNED
 
-    def _leaps(self, ladder: int) -> list[int]:
-        """Steps of a long ladder, further and further apart, as far as there are plans: its end may be none."""
+    def _steps(self, ladder: int) -> list[int]:
+        """Every step of a short ladder; of a long one steps further and further apart, and the last."""
         last = len(self.ladders[ladder].steps) - 1
-        steps = [*(leap - 1 for leap in doublings(1, last)), last]
-        return [step for step in steps if self.ask(((ladder, step),))]
+        return list(range(last + 1)) if self._is_short(ladder) else [*(leap - 1 for leap in doublings(1, last)), last]
+
+    def _is_plan(self, ladder: int, step: int) -> bool:
+        """Whether a step of a long ladder is a plan by itself: its end may be none."""
+        return self._is_short(ladder) or self.ask(((ladder, step),)) is not None
+
+    def _last(self, ladder: int, others: Picks, steps: list[int]) -> tuple[int, Outcome] | None:
+        """The last of the steps that is a plan beside the other picks."""
+        for step in reversed(steps):
+            if self._is_plan(ladder, step) and (settled := self.ask((*others, (ladder, step)))):
+                return step, settled
+        return None
 
     def mildest(self, others: Picks, ladder: int) -> int | None:
-        """The first step of the ladder that fits beside the other picks."""
-        last = len(self.ladders[ladder].steps) - 1
-        if last < SCANNED:
-            return next((step for step in range(last + 1) if self.fits((*others, (ladder, step)))), None)
-        leaps = self._leaps(ladder)
-        high = next((step for step in leaps if self.fits((*others, (ladder, step)))), -1)
-        if high < 0:
+        """The first step of the ladder that fits beside the other picks: none does where the last one does not."""
+        steps = self._steps(ladder)
+        last = self._last(ladder, others, steps)
+        if last is None or not last[1].fits(self.usable):
             return None
-        low = max((step for step in leaps if step < high), default=-1)
+        high = next(step for step in steps if self._is_plan(ladder, step) and self.fits((*others, (ladder, step))))
+        if self._is_short(ladder):
+            return high
+        low = max((step for step in steps if step < high and self._is_plan(ladder, step)), default=-1)
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if self.fits((*others, (ladder, middle))) else (middle, high)
@@ -424,8 +438,8 @@ class _Search:
         strongest = [(ladder, len(self.ladders[ladder].steps) - 1) for ladder, kind in kinds if kind == "nothing"]
         results: list[tuple[Picks, Outcome]] = []
         for ladder, kind in kinds:
-            if kind == "machine" and (leaps := self._leaps(ladder)):
-                results += self._answer(self._grown(((ladder, leaps[-1]),), strongest))
+            if kind == "machine" and (last := self._last(ladder, (), self._steps(ladder))):
+                results += self._answer(self._grown(((ladder, last[0]),), strongest))
         return results
 
     def _answer(self, picks: Picks) -> list[tuple[Picks, Outcome]]:

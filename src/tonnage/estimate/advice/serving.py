@@ -1,7 +1,7 @@
 """The next best moves of a serving replica: changes of its plan, each estimated again."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cached_property
 from math import ceil
 from typing import Any
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate.advice.moves import Changes, Ladder, Settled, Suggestions, Values, bare, best_moves, ordered, paid
+from tonnage.estimate.advice.moves import Changes, Ladder, Suggestions, Values, bare, best_moves, ordered, paid
 from tonnage.estimate.bands import serving_highest
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import LoadOptions, ReplicaLoad
@@ -17,7 +17,7 @@ from tonnage.estimate.money.bill import Rent
 from tonnage.estimate.plan.rule import expert_counts
 from tonnage.estimate.run.larger_machines import Machines, doublings, elsewhere
 from tonnage.estimate.serving.forward_peak import batch_limits
-from tonnage.estimate.serving.memory import ServingMemory, serving_memory
+from tonnage.estimate.serving.memory import serving_memory, serving_needed
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.placement import has_host
 from tonnage.estimate.serving.plans import serving_plan
@@ -79,10 +79,9 @@ class _Replicas:
         self.has_users = not case.wanted.is_open  # of requests that come by themselves nobody says how many are held
         self.requests = case.options.concurrency or case.plan.data_parallel_size * case.plan.concurrency
 
-    def ask(self, change: dict[str, Any]) -> Settled | None:
+    def ask(self, change: dict[str, Any]) -> "ChangedReplicas | None":
         """The change and its bytes; None if it is no plan."""
-        on = change.get("on")
-        cluster = self.machines.of(on)
+        cluster = self.machines.of(change.get("on"))
         fields = {name: value for name, value in change.items() if name != "on"}
         try:
             plan = self._plan(cluster, fields)
@@ -94,31 +93,26 @@ class _Replicas:
             ):
                 fields["concurrency"] = self.requests
                 plan = self._plan(cluster, fields)
-            memory = serving_memory(self.model, plan, cluster.accelerator)
+            needed = serving_needed(self.model, plan, cluster.accelerator)
         except TonnageError:
             return None
-        options = replace(self.options, **fields)
-        fields = bare(fields, self.plan, lambda rest: self._plan(cluster, rest))
-        fields = keep_context(self.model, cluster, self.case.options, self.case.load, plan, fields)
-        fields |= {} if on is None else {"on": cluster.name}
-        pace = cache(lambda: self._pace(cluster, options, plan, memory))
-        return Settled(
-            ordered(fields, ServingOptions),
-            ceil(memory.memory.value),
-            high=serving_highest(plan.engine, cluster.accelerator, memory.memory.value),
-            pace=lambda: current_pace.everything if (current_pace := pace()) else None,
-            rent=lambda: self.case.rent(cluster),
-            times=lambda: current_pace.figures if (current_pace := pace()) else {},
-            serves=cache(lambda: current_pace.serves if (current_pace := pace()) else None),
-        )
+        return ChangedReplicas(self, cluster, fields, "on" in change, plan, needed)
+
+    def said(self, cluster: Cluster, fields: dict[str, Any], has_machine: bool, plan: ServingPlan) -> dict[str, Any]:
+        """Every option that the user has to give for this plan."""
+        case = self.case
+        said = bare(fields, self.plan, lambda rest: self._plan(cluster, rest))
+        said = keep_context(self.model, cluster, case.options, case.load, plan, said)
+        return ordered(said | ({"on": cluster.name} if has_machine else {}), ServingOptions)
 
     def _plan(self, cluster: Cluster, fields: dict[str, Any]) -> ServingPlan:
         return serving_plan(self.model, cluster, replace(self.options, **fields), Question())
 
-    def _pace(self, cluster: Cluster, options: ServingOptions, plan: ServingPlan, memory: ServingMemory) -> Pace | None:
+    def pace(self, cluster: Cluster, fields: dict[str, Any], plan: ServingPlan) -> Pace | None:
         """What it then answers; None where nobody can say."""
-        case = self.case
+        case, options = self.case, replace(self.options, **fields)
         try:
+            memory = serving_memory(self.model, plan, cluster.accelerator)
             return pace_of(self.model, cluster, options, plan, memory, case.usable, case.load, case.wanted)
         except TonnageError:
             return None
@@ -127,13 +121,63 @@ class _Replicas:
         """Whether the replicas as they were asked about fit on other accelerators."""
         try:
             plan = serving_plan(self.model, machine, self.options, Question())
-            needed = serving_memory(self.model, plan, machine.accelerator).memory.value
+            needed = serving_needed(self.model, plan, machine.accelerator)
         except TonnageError:
             return False
         return (
             serving_highest(plan.engine, machine.accelerator, needed)
             <= machine.accelerator.memory.usable_bytes - reserve
         )
+
+
+class ChangedReplicas:
+    """An outcome of a change of replicas: its options and times are found when they are asked for."""
+
+    changes: Changes = "nothing"
+    seconds = None
+
+    def __init__(
+        self,
+        replicas: _Replicas,
+        cluster: Cluster,
+        fields: dict[str, Any],
+        has_machine: bool,
+        plan: ServingPlan,
+        needed: float,
+    ):
+        self.replicas, self.cluster, self.fields, self.has_machine = replicas, cluster, fields, has_machine
+        self.plan, self.needed = plan, ceil(needed)
+        self.most = max(self.needed, serving_highest(plan.engine, cluster.accelerator, needed))
+
+    @cached_property
+    def change(self) -> dict[str, Any]:
+        return self.replicas.said(self.cluster, self.fields, self.has_machine, self.plan)
+
+    def fits(self, usable: int) -> bool:
+        return self.most <= usable
+
+    def exceeds(self, needed: int) -> bool:
+        return self.needed > needed
+
+    @cached_property
+    def _pace(self) -> Pace | None:
+        return self.replicas.pace(self.cluster, self.fields, self.plan)
+
+    def pace(self) -> float | None:
+        """Tokens a second of all machines."""
+        return self._pace.everything if self._pace else None
+
+    def times(self) -> dict[str, Any]:
+        """Its times by their names in the document."""
+        return self._pace.figures if self._pace else {}
+
+    def serves(self) -> bool | None:
+        """Whether it serves the load as it was asked; None where nobody asked."""
+        return self._pace.serves if self._pace else None
+
+    def rent(self) -> Rent | None:
+        """USD that its machines cost an hour."""
+        return self.replicas.case.rent(self.cluster)
 
 
 def _ladders(replicas: _Replicas, least_context: int) -> Iterator[Ladder]:

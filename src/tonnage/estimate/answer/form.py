@@ -154,7 +154,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     @property
     def document(self) -> AnswerDocument:
         """The whole document, every breakdown opened down to its formulas."""
-        return self._document(lambda term: term.document, trees=True)
+        known: dict[int, TermDocument] = {}
+        return self._document(lambda term: term.documented(known), trees=True)
 
     def to_dict(self) -> dict[str, Any]:
         """The document as dictionaries and lists."""

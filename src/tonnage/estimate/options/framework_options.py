@@ -6,7 +6,7 @@ from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.estimate.frameworks.base import PlanRequest, framework_of
-from tonnage.estimate.inputs import Question
+from tonnage.estimate.inputs import Question, own_of
 from tonnage.estimate.options.parallel import facts_of
 from tonnage.estimate.options.run_options import rate
 from tonnage.estimate.plan.rule import Facts, check
@@ -150,7 +150,7 @@ def _switch(
                 OWNERS[name],
             )
         return False
-    return bool(q.take(name, wanted, False, "runtime", Message("{runtime}'s own", runtime=runtime.name)))
+    return bool(q.take(name, wanted, False, "runtime", own_of(runtime.name)))
 
 
 def _liger(model: Model, runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> bool:
@@ -356,9 +356,7 @@ def _fraction(fields: dict[str, Any], runtime: TrainingRuntime, stage: int, o: T
         raise InvalidPlan("{@optimizer_offload_fraction} must be from 0 to 1. Got {said}.", said=wanted)
     if fields["offload_optimizer"] != "cpu" or not able:
         return 1
-    return float(
-        q.take("optimizer_offload_fraction", wanted, 1.0, "runtime", Message("{runtime}'s own", runtime=runtime.name))
-    )
+    return float(q.take("optimizer_offload_fraction", wanted, 1.0, "runtime", own_of(runtime.name)))
 
 
 def _update_bandwidth(fields: dict[str, Any], o: TrainingOptions, q: Question) -> float | None:

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from tonnage.architectures import Model
-from tonnage.estimate.inputs import Question
+from tonnage.estimate.inputs import Question, own_of
 from tonnage.estimate.plan.rule import READ, Facts, check, check_has_experts, expert_counts
 from tonnage.estimate.plan.schedule import Schedule, default_chunks, schedule_named, schedule_with_chunks
 from tonnage.estimate.plan.training_options import TrainingOptions
@@ -179,7 +179,7 @@ def pipeline_schedule(facts: Facts, sizes: Mapping[str, Any], o: TrainingOptions
         "pipeline_schedule",
         chosen.name,
         "given" if wanted else "runtime",
-        "" if wanted else Message("{runtime}'s own", runtime=runtime.name),
+        "" if wanted else own_of(runtime.name),
     )
     return chosen.name
 

@@ -2,9 +2,11 @@
 choice.
 """
 
+from functools import lru_cache
+
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
 from tonnage.estimate.frameworks.base import PlanRequest
-from tonnage.estimate.inputs import Question
+from tonnage.estimate.inputs import Question, own_of
 from tonnage.estimate.layers.losses import KINDS, LOGITS, TOKENS
 from tonnage.estimate.options.framework_options import (
     framework_options,
@@ -128,7 +130,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
                 o.optimizer_implementation,
                 "fused",
                 "runtime",
-                Message("{runtime}'s own", runtime=runtime.name),
+                own_of(runtime.name),
             ),
             IMPLEMENTATIONS,
         ),
@@ -153,7 +155,7 @@ def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> st
     own = runtime.model_codes[0]
     if PEFT_CODE in runtime.model_codes and (o.objective not in (None, "sft") or o.method not in (None, "full")):
         own = PEFT_CODE
-    chosen: str = q.take("model_code", o.model_code, own, "runtime", Message("{runtime}'s own", runtime=runtime.name))
+    chosen: str = q.take("model_code", o.model_code, own, "runtime", own_of(runtime.name))
     if chosen not in runtime.model_codes:
         _choice("model code", chosen, model_codes())
         raise InvalidPlan(
@@ -215,7 +217,7 @@ def _of_version(newest: TrainingRuntime, wanted: str) -> TrainingRuntime:
 
 def _zero_stage(runtime: TrainingRuntime, stages: int, alone: bool, o: TrainingOptions, q: Question) -> int:
     why: str
-    default, why = runtime.default_zero_stage, Message("{runtime}'s own", runtime=runtime.name)
+    default, why = runtime.default_zero_stage, own_of(runtime.name)
     if runtime.own is not None and 0 in runtime.zero_stages and alone:
         default, why = 0, "one accelerator"
     if runtime.shards_units and stages > 1:
@@ -227,9 +229,7 @@ def _zero_stage(runtime: TrainingRuntime, stages: int, alone: bool, o: TrainingO
 def _recompute(runtime: TrainingRuntime, model_code: str, o: TrainingOptions, q: Question) -> str:
     chosen = _choice(
         "recompute policy",
-        q.take(
-            "recompute", o.recompute, runtime.recompute, "runtime", Message("{runtime}'s own", runtime=runtime.name)
-        ),
+        q.take("recompute", o.recompute, runtime.recompute, "runtime", own_of(runtime.name)),
         RECOMPUTE,
     )
     if chosen == "selective-op" and not (runtime.selective_op and model_code == runtime.model_codes[0]):
@@ -288,7 +288,7 @@ def _batch(facts: Facts, sizes: dict[str, int], o: TrainingOptions, q: Question)
 
 def _attention(runtime: TrainingRuntime, cluster: Cluster, o: TrainingOptions, q: Question) -> AttentionKernel:
     default: str = runtime.kernels.attention
-    why: str = Message("{runtime}'s own", runtime=runtime.name)
+    why: str = own_of(runtime.name)
     for generation, (kernel, source) in runtime.attention_by_generation.items():
         if cluster.accelerator.generation.startswith(generation):
             default, why = kernel, source
@@ -301,6 +301,14 @@ def _attention(runtime: TrainingRuntime, cluster: Cluster, o: TrainingOptions, q
 
 def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]:
     """Dropout of the hidden states and of attention: both as said, else as the model's config says."""
+    hidden, attention, why = _dropout_of(model)
+    q.take("dropout", o.dropout, hidden or attention, "model", why)
+    return (hidden, attention) if o.dropout is None else (o.dropout, o.dropout)
+
+
+@lru_cache(maxsize=256)
+def _dropout_of(model: Model) -> tuple[bool, bool, str]:
+    """Whether hidden states and attention are dropped by the model's config, and what it says."""
     text = model.config.get("text_config")
     config = {**model.config, **text} if isinstance(text, dict) else model.config
     rates = {name: config[name] for name in (*HIDDEN_DROPOUT, *ATTENTION_DROPOUT) if config.get(name)}
@@ -308,10 +316,7 @@ def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]
         "the catalogue's" if model.source.startswith("catalogue") else "its"
     )  # a catalogue's config is not the whole file
     why = listed(f"{name} {rate}" for name, rate in rates.items()) or Message("{whose} config names none", whose=whose)
-    q.take("dropout", o.dropout, bool(rates), "model", why)
-    if o.dropout is not None:
-        return o.dropout, o.dropout
-    return any(name in rates for name in HIDDEN_DROPOUT), any(name in rates for name in ATTENTION_DROPOUT)
+    return any(name in rates for name in HIDDEN_DROPOUT), any(name in rates for name in ATTENTION_DROPOUT), why
 
 
 def _loss(facts: Facts, model_code: str, sizes: dict[str, int], o: TrainingOptions, q: Question) -> str:
@@ -344,7 +349,7 @@ def _loss(facts: Facts, model_code: str, sizes: dict[str, int], o: TrainingOptio
             o.loss,
             runtime.losses[0],
             "default",
-            ("all logits at once" if runtime.losses[0] == "full" else Message("{runtime}'s own", runtime=runtime.name)),
+            ("all logits at once" if runtime.losses[0] == "full" else own_of(runtime.name)),
         ),
         LOSS,
     )

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tonnage.architectures import Model
-from tonnage.estimate.inputs import Question
+from tonnage.estimate.inputs import Question, own_of
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.method import bare_base_bytes
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
@@ -103,9 +103,7 @@ def usual_precision(runtime: TrainingRuntime, o: TrainingOptions) -> tuple[str, 
     if runtime.plain_base and (o.method == "qlora" or (o.base_weights or "16 bit") != "16 bit"):
         return runtime.plain_base, Message("{runtime} quantises no base under mixed precision", runtime=runtime.name)
     mixed = runtime.default_precision == "bf16-mixed"
-    return runtime.default_precision, "16-bit arithmetic, fp32 master weights" if mixed else Message(
-        "{runtime}'s own", runtime=runtime.name
-    )
+    return runtime.default_precision, "16-bit arithmetic, fp32 master weights" if mixed else own_of(runtime.name)
 
 
 WHOLE_BASE = (

@@ -3,6 +3,7 @@ mask.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import product
 from math import isqrt, log2
 from typing import Any
@@ -126,9 +127,10 @@ def check_has_experts(model: Model, e: int | None, q: int | None) -> None:
             )
 
 
-def expert_counts(model: Model) -> set[int]:
+@lru_cache(maxsize=256)
+def expert_counts(model: Model) -> frozenset[int]:
     """How many routed experts the layers of each kind have; empty for a dense model."""
-    return {op.num_experts for block in model.decoder.blocks for op in block.ops if isinstance(op, MoE)}
+    return frozenset(op.num_experts for block in model.decoder.blocks for op in block.ops if isinstance(op, MoE))
 
 
 def check_positions(model: Model, length: int, name: str) -> None:

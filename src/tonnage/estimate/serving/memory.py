@@ -1,7 +1,7 @@
 """Memory of one serving replica: weights as stored, cache of every kind of attention, the engine's own share."""
 
 from collections.abc import Hashable, Mapping
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 
 from msgspec import Struct
 from msgspec.structs import astuple, replace
@@ -65,6 +65,12 @@ def serving_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | N
     return ServingMemory(walk.ranks(), stored, walk.limits, walk.host_memory())
 
 
+def serving_needed(model: Model, plan: ServingPlan, accelerator: Accelerator | None = None) -> Number:
+    """Bytes of the fullest rank, as `serving_memory` has them, without what else it finds."""
+    walk = _Replica(model, plan, accelerator, loaded_storage(model, plan), drafting(plan.drafting.draft_model))
+    return reduce(maximum, (walk.memory(stage).value for stage in walk.unlike_stages().values()))
+
+
 def stage_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | None, stage: int) -> ServingRank:
     """Bytes of one rank of one stage alone, as `serving_memory` has them: of a pipeline whose stages are on unlike
     accelerators.
@@ -94,18 +100,39 @@ class _Replica:
 
     def ranks(self) -> tuple[ServingRank, ...]:
         """Stages that hold the same need the same."""
-        by_contents: dict[tuple[Hashable, ...], ServingRank] = {}
-        placed_ranks = []
+        found = {key: self.rank(stage) for key, stage in self.unlike_stages().items()}
+        return tuple(replace(found[self._contents(stage)], rank=stage.rank) for stage in self.stages)
+
+    def unlike_stages(self) -> dict[tuple[Hashable, ...], Stage]:
+        """By what it holds the first stage that holds it."""
+        unlike: dict[tuple[Hashable, ...], Stage] = {}
         for stage in self.stages:
-            key = (*stage.contents, stage.first_layer if self.plan.host.expert_layers_on_host else 0)
-            if key not in by_contents:
-                by_contents[key] = self.rank(stage)
-            placed_ranks.append(replace(by_contents[key], rank=stage.rank))
-        return tuple(placed_ranks)
+            unlike.setdefault(self._contents(stage), stage)
+        return unlike
+
+    def _contents(self, stage: Stage) -> tuple[Hashable, ...]:
+        return (*stage.contents, stage.first_layer if self.plan.host.expert_layers_on_host else 0)
 
     def rank(self, stage: Stage) -> ServingRank:
         request_cache = RequestCache(self.plan.context, self.shares.t, self._width)
         held = self._held() or request_cache
+        memory = self.memory(stage)
+        weights, cache, *besides = memory.children
+        return ServingRank(
+            stage.rank,
+            memory=memory,
+            per_request=cache.children[1],
+            per_token=Term.sum(
+                "one more token", held.growth(stage, "one more token"), *self._of_draft(stage, "growth", "its draft")
+            ),
+            kept=request_cache.kept(stage, "one request"),
+            kept_per_token=request_cache.growth(stage, "one more token"),
+            besides_cache=Term.sum("besides the cache", weights, *besides),
+        )
+
+    def memory(self, stage: Stage) -> Term:
+        """What a rank of a stage needs."""
+        held = self._held() or RequestCache(self.plan.context, self.shares.t, self._width)
         parts = [held.kept(stage, "one request"), *self._of_draft(stage, "kept", "its draft")]
         per_request = parts[0] if len(parts) == 1 else Term.sum("one request", *parts)
         cache = Term.product(
@@ -114,17 +141,7 @@ class _Replica:
         weights, activations = self.weights(stage), self.activations(stage)
         communication = Term.sum("communication buffers", unit="bytes")
         overhead = self.beside.beside(stage, weights, activations)
-        return ServingRank(
-            stage.rank,
-            memory=Term.sum("serving", weights, cache, activations, communication, overhead),
-            per_request=per_request,
-            per_token=Term.sum(
-                "one more token", held.growth(stage, "one more token"), *self._of_draft(stage, "growth", "its draft")
-            ),
-            kept=request_cache.kept(stage, "one request"),
-            kept_per_token=request_cache.growth(stage, "one more token"),
-            besides_cache=Term.sum("besides the cache", weights, activations, communication, overhead),
-        )
+        return Term.sum("serving", weights, cache, activations, communication, overhead)
 
     def _held(self) -> RequestCache | None:
         """What the engine sets aside for a request; None: what is kept."""
