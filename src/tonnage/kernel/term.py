@@ -276,14 +276,14 @@ class Term(Struct, frozen=True):
         """The TERM of a document: the only serialisation."""
         return self.documented({})
 
-    def documented(self, known: dict[int, TermDocument]) -> TermDocument:
+    def documented(self, known: "dict[int, tuple[Term, TermDocument]]") -> TermDocument:
         """The same. `known`: by the identity of each Term what was made of it: two of three nodes of an answer stand
-        in it more than once.
+        in it more than once. It holds the Term too, so that no other gets its identity.
         """
-        made = known.get(id(self))
-        if made is None:
+        found = known.get(id(self))
+        if found is None:
             inputs, children = self.inputs, self.children
-            made = known[id(self)] = TermDocument(
+            made = TermDocument(
                 name=self.name,
                 value=_plain(self.value),
                 unit=self.unit,
@@ -296,7 +296,8 @@ class Term(Struct, frozen=True):
                 children=[child.documented(known) for child in children] if children else [],
                 method=dict(self.method) if self.method else UNSET,
             )
-        return made
+            found = known[id(self)] = (self, made)
+        return found[1]
 
     @property
     def summary(self) -> TermDocument:

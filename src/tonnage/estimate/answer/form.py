@@ -154,7 +154,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     @property
     def document(self) -> AnswerDocument:
         """The whole document, every breakdown opened down to its formulas."""
-        known: dict[int, TermDocument] = {}
+        known: dict[int, tuple[Term, TermDocument]] = {}
         return self._document(lambda term: term.documented(known), trees=True)
 
     def to_dict(self) -> dict[str, Any]:

@@ -203,7 +203,13 @@ class Shares(Struct, frozen=True, eq=False):
     @property
     def is_of_numbers(self) -> bool:
         """Whether no size is an array: what follows from them is then found once."""
-        return all(type(size) in SCALARS for size in astuple(self))
+        return (
+            type(self.t) in SCALARS
+            and type(self.e) in SCALARS
+            and type(self.q) in SCALARS
+            and type(self.z) in SCALARS
+            and type(self.ze) in SCALARS
+        )
 
 
 _NAMES = {
