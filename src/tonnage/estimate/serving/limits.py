@@ -15,7 +15,7 @@ from tonnage.architectures import Model
 from tonnage.estimate.bands import serving_band, serving_highest
 from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.serving.forward_peak import batch_limits
-from tonnage.estimate.serving.memory import ServingMemory, serving_memory
+from tonnage.estimate.serving.memory import ServingMemory, serving_needed
 from tonnage.formulas import serving as g
 from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.term import Term
@@ -199,7 +199,7 @@ def _most(model: ByIdentity, plan: ServingPlan, cluster: ByIdentity, usable: int
 def _over(model: Model, plan: ServingPlan, cluster: Cluster, usable: int, *, safe: bool) -> float:
     """Bytes that a plan needs beyond what is usable; infinite where the engine refuses it."""
     try:
-        needed = serving_memory(model, plan, cluster.accelerator).memory.value
+        needed = serving_needed(model, plan, cluster.accelerator)
     except TonnageError:
         return REFUSED
     return (serving_highest(plan.engine, cluster.accelerator, needed) if safe else ceil(needed)) - usable
