@@ -239,7 +239,7 @@ def _deals_experts(facts: Facts, sizes: Sizes) -> Number:
     return _are_dealt(expert_counts(facts.model), *_expert_sizes(sizes))
 
 
-def _are_dealt(counts: set[int], e: Number, q: Number, ranks: Number) -> Number:
+def _are_dealt(counts: frozenset[int], e: Number, q: Number, ranks: Number) -> Number:
     held = (ranks % (e * q) == 0) & bool(counts)
     for count in counts:
         held = held & (count % e == 0)

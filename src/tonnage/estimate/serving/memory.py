@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping
 from functools import lru_cache, partial, reduce
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import astuple, replace
@@ -292,7 +293,7 @@ def _weights_of(
     stage: Stage,
     stored: Storage,
     shares: Shares,
-    away: Mapping[Block, int],
+    away: Mapping[Any, int],
     experts_alone: bool = False,
 ) -> list[Term]:
     """The weights of a stage; or those of its experts that stay in host memory, of as many layers as `away` says."""
@@ -328,7 +329,7 @@ def _weights_of(
 
 
 def _stage_weights(
-    model: Model, engine: ServingRuntime, stage: Stage, stored: Storage, shares: Shares, away: Mapping[Block, int]
+    model: Model, engine: ServingRuntime, stage: Stage, stored: Storage, shares: Shares, away: Mapping[Any, int]
 ) -> list[Term]:
     """The weights of a stage on the accelerator, with what holding them takes beyond their bytes."""
     return [
@@ -339,7 +340,7 @@ def _stage_weights(
 
 @lru_cache(maxsize=1024, typed=True)
 def _known_weights(
-    model: Model, engine: str, version: str, stage: Stage, stored: Storage, *sizes: float
+    model: Model, engine: str, version: str, stage: Stage, stored: Storage, *sizes: Any
 ) -> tuple[Term, ...]:
     """Those without layers in host memory. A search for what would fit asks for the same weights many times."""
     return tuple(_stage_weights(model, serving_runtime(engine, version), stage, stored, Shares(*sizes), {}))

@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 from itertools import accumulate, pairwise
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import astuple, replace
@@ -244,7 +245,7 @@ def block_parameters(block: Block, shares: Shares) -> Term:
 
 
 @lru_cache(maxsize=4096, typed=True)
-def _block_parameters(block: Block, *sizes: float) -> Term:
+def _block_parameters(block: Block, *sizes: Any) -> Term:
     shares = Shares(*sizes)
     return Term.sum("one layer", *(share(group, shares) for group in groups(block)))
 
@@ -260,7 +261,7 @@ def op_parameters(op: Op, shares: Shares) -> list[Term]:
 
 
 @lru_cache(maxsize=4096, typed=True)
-def _known_op_parameters(op: Op, *sizes: float) -> list[Term]:
+def _known_op_parameters(op: Op, *sizes: Any) -> list[Term]:
     return _op_parameters(op, Shares(*sizes))
 
 
