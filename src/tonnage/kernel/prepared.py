@@ -20,6 +20,7 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: P
 FOLDER = os.path.join(PACKAGE, "prepared")  # noqa: PTH118
 ENDING = ".pack"
 ALIASES = "aliases"  # the entry that has the aliases of all files of its folder; no file has this name
+MAKER = ""  # the entry of this file: packs of an older one say other things
 ANY_TIME = 0
 Entry = tuple[int, int, int, int]  # size and time of the source; offset and length of the content
 
@@ -66,7 +67,7 @@ def aliases(folder: str) -> dict[str, str] | None:
                 if not pack.is_of(file.name, file.stat()):
                     return None
                 names.add(file.name)
-    if names != pack.entries.keys() - {ALIASES}:
+    if names != pack.entries.keys() - {ALIASES, MAKER}:
         return None
     from msgspec.json import decode
 
@@ -81,6 +82,8 @@ class _Pack:
         with open(path, "rb") as file:  # noqa: PTH123
             index = file.readline()
         self.start, self.entries = len(index), decode(index, type=dict[str, Entry])
+        if not self.is_of(MAKER, os.stat(__file__)):  # noqa: PTH116
+            raise ValueError("the pack of an older version")
 
     def is_of(self, name: str, state: os.stat_result) -> bool:
         """Whether what is prepared is of a file in this state."""
@@ -119,14 +122,14 @@ def prepare(package: str = PACKAGE, packs: str = FOLDER, *, installed: bool = Fa
     written = []
     for folder, names in _sources(package):
         entries: dict[str, Entry] = {}
-        contents: list[bytes] = []
-        for name, said in _said(folder, names):
-            state = os.stat(os.path.join(folder, name)) if name in names else None  # noqa: PTH116, PTH118
-            size, time = (state.st_size, state.st_mtime_ns) if state else (0, 0)
-            entries[name] = (size, ANY_TIME if installed else time, sum(map(len, contents)), len(said))
-            contents.append(said)
+        contents = b""
+        for name, source, said in [(MAKER, __file__, b""), *_said(folder, names)]:
+            state = os.stat(source)  # noqa: PTH116
+            time = ANY_TIME if installed else state.st_mtime_ns
+            entries[name] = (state.st_size, time, len(contents), len(said))
+            contents += said
         written.append(_place(packs, folder[len(package) :]))
-        _write(written[-1], _json(entries) + b"\n" + b"".join(contents))
+        _write(written[-1], _json(entries) + b"\n" + contents)
     for file in os.scandir(packs):  # of folders that are no more
         if file.path not in written:
             os.remove(file.path)  # noqa: PTH107
@@ -141,16 +144,17 @@ def _sources(package: str) -> Iterator[tuple[str, list[str]]]:
             yield folder, names
 
 
-def _said(folder: str, names: list[str]) -> Iterator[tuple[str, bytes]]:
-    """The content of each source, and of a catalogue's folder the aliases. What cannot be read is left out: who asks
-    for it reads the source, and is told what is wrong with it.
+def _said(folder: str, names: list[str]) -> Iterator[tuple[str, str, bytes]]:
+    """Name, path and content of each source, and of a catalogue's folder the aliases. What cannot be read is left out:
+    who asks for it reads the source, and is told what is wrong with it.
     """
     import tomllib
 
     files: dict[str, str] = {}
     for name in names:
+        source = os.path.join(folder, name)  # noqa: PTH118
         try:
-            with open(os.path.join(folder, name), encoding="utf-8") as file:  # noqa: PTH118, PTH123
+            with open(source, encoding="utf-8") as file:  # noqa: PTH123
                 text = file.read()
             fields: Any = expressions(text) if name.endswith(".py") else tomllib.loads(text)
             said = _json(fields)
@@ -159,9 +163,9 @@ def _said(folder: str, names: list[str]) -> Iterator[tuple[str, bytes]]:
         if isinstance(fields, dict):
             for alias in fields.get("aliases", ()):
                 files.setdefault(alias, name.removesuffix(".toml"))
-        yield name, said
+        yield name, source, said
     if os.path.basename(os.path.dirname(folder)) == "catalogue":  # noqa: PTH119, PTH120
-        yield ALIASES, _json(files)
+        yield ALIASES, folder, _json(files)
 
 
 def _json(value: Any) -> bytes:
