@@ -69,9 +69,12 @@ def aliases(folder: str) -> dict[str, str] | None:
                 names.add(file.name)
     if names != pack.entries.keys() - {ALIASES, MAKER}:
         return None
+    said = pack.read(ALIASES)
+    if said is None:
+        return None
     from msgspec.json import decode
 
-    return decode(pack.read(ALIASES) or b"", type=dict[str, str])
+    return decode(said, type=dict[str, str])
 
 
 class _Pack:
@@ -80,6 +83,8 @@ class _Pack:
 
         self.path = path
         with open(path, "rb") as file:  # noqa: PTH123
+            state = os.fstat(file.fileno())
+            self.made = (state.st_ino, state.st_mtime_ns, state.st_size)
             index = file.readline()
         self.start, self.entries = len(index), decode(index, type=dict[str, Entry])
         if not self.is_of(MAKER, os.stat(__file__)):  # noqa: PTH116
@@ -91,11 +96,17 @@ class _Pack:
         return state.st_size == size and time in (ANY_TIME, state.st_mtime_ns)
 
     def read(self, name: str) -> bytes | None:
+        """What is prepared; None where the pack has been made anew since its index was read, or is gone."""
         _, _, offset, length = self.entries[name]
-        with open(self.path, "rb") as file:  # noqa: PTH123
-            file.seek(self.start + offset)
-            found = file.read(length)
-        return found if len(found) == length else None
+        try:
+            with open(self.path, "rb") as file:  # noqa: PTH123
+                now = os.fstat(file.fileno())
+                if (now.st_ino, now.st_mtime_ns, now.st_size) != self.made:
+                    return None
+                file.seek(self.start + offset)
+                return file.read(length)
+        except OSError:
+            return None
 
 
 @cache
