@@ -3,14 +3,16 @@
 import gc
 import sys
 
-# Containers made before Python first looks for circles among them; its own 700 has it look 300 times while modules
-# are imported, a tenth of a short answer's time.
+# Containers made before Python looks for circles among them; its own 700 has it look hundreds of times while modules
+# are imported, a tenth of a short answer's time. Servers, which live long, keep Python's own.
 MADE = 200_000
+SERVERS = {"web", "mcp"}
 
 
 def main() -> int:
     """Run the command of this process and return its exit status."""
-    gc.set_threshold(MADE)
+    if SERVERS.isdisjoint(sys.argv):
+        gc.set_threshold(MADE)
     from tonnage.cli import main as run
 
     status = run()
