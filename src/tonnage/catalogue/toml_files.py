@@ -49,7 +49,8 @@ def find(kind: str, name: str) -> Path | None:
     plain = not any(character in wanted for character in "/\\\0")
     if wanted and plain and is_file(path := HERE / kind / f"{wanted}.toml"):
         return path
-    return _aliases(kind).get(wanted)
+    named = _aliases(kind).get(wanted)
+    return HERE / kind / f"{named}.toml" if named else None
 
 
 def _shipped(kind: str) -> list[Path]:
@@ -57,17 +58,17 @@ def _shipped(kind: str) -> list[Path]:
 
 
 @cache
-def _aliases(kind: str) -> dict[str, Path]:
-    """Alias -> shipped file."""
-    files: dict[str, Path] = {}
+def _aliases(kind: str) -> dict[str, str]:
+    """Alias -> name of the shipped file that lists it."""
+    files: dict[str, str] = {}
     known = prepared.aliases(str(HERE / kind))
     if known is not None:
         for alias, name in known.items():
-            files.setdefault(key(alias), HERE / kind / f"{name}.toml")
+            files.setdefault(key(alias), name)
         return files
     for path in _shipped(kind):
         for alias in _listed(path):
-            files.setdefault(alias, path)
+            files.setdefault(alias, path.stem)
     return files
 
 
@@ -87,7 +88,7 @@ def _listed(path: Path) -> list[str]:
 
 def aliases(kind: str) -> dict[str, str]:
     """Alias -> name of the file that lists it."""
-    return {alias: path.stem for alias, path in _aliases(kind).items()}
+    return dict(_aliases(kind))
 
 
 def missing(kind: str, word: str, name: str) -> Exception:
