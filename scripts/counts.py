@@ -45,6 +45,7 @@ TRAINING = (
     *("tonnage.estimate.layers", "tonnage.estimate.run.run", "tonnage.estimate.step.stage"),
     *("tonnage.estimate.step_time", "tonnage.question.subjects.training"),
 )
+OWNING = ("tonnage.estimate.money.ownership",)
 WHOLE_RUNS = ("tonnage.estimate.run.run", "tonnage.estimate.run.scaling", "tonnage.formulas.rules")
 OF_JSON = ("json", "tonnage.render")  # msgspec writes it
 
@@ -60,11 +61,11 @@ TRAINED = ("train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB")
 SERVED = ("serve", "llama-3.1-8b", "--on", "1xH100-SXM-80GB")
 TOO_LARGE = ("train", "llama-3.1-70b", "--on", "8xH100-SXM-80GB", "--json")
 QUESTIONS = {
-    "train": Asked((*TRAINED, "--json"), (*NEVER, *SERVING, *WHOLE_RUNS, *OF_JSON)),
+    "train": Asked((*TRAINED, "--json"), (*NEVER, *SERVING, *WHOLE_RUNS, *OWNING, *OF_JSON)),
     "train as text": Asked(TRAINED, (*NEVER, *SERVING, *WHOLE_RUNS, "json")),
     "train without advice": Asked((*TRAINED, "--no-advice", "--json"), (*NEVER, *SERVING, "tonnage.estimate.advice")),
-    "train that does not fit": Asked(TOO_LARGE, (*NEVER, *SERVING, *WHOLE_RUNS, *OF_JSON)),
-    "serve": Asked((*SERVED, "--json"), (*NEVER, *TRAINING, *OF_JSON)),
+    "train that does not fit": Asked(TOO_LARGE, (*NEVER, *SERVING, *WHOLE_RUNS, *OWNING, *OF_JSON)),
+    "serve": Asked((*SERVED, "--json"), (*NEVER, *TRAINING, *OWNING, *OF_JSON)),
     "serve as text": Asked(SERVED, (*NEVER, *TRAINING, "json")),
     "help of train": Asked(("train", "--help"), (*NEVER, *SERVING, "json", "tonnage.estimate", "tonnage.catalogue")),
     "help of serve": Asked(("serve", "--help"), (*NEVER, *TRAINING, "json", "tonnage.estimate", "tonnage.catalogue")),
