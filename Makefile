@@ -8,7 +8,7 @@ PLANS ?= 1e6
 SOAK ?= 0
 SLICE ?= 0/1
 
-.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate rows bands rates accuracy all soak brute docs schema clean peers bench-web bench-page page-pictures house format golden durations
+.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate rows bands rates accuracy all soak brute docs schema clean peers bench-web bench-page page-pictures house format golden durations prepared counts
 
 demo: .venv/core.done  ## three questions on the shipped catalogue: core install, no GPU, no torch, no network
 	$(BIN)/python scripts/demo.py
@@ -94,13 +94,19 @@ docs schema: .venv/core.done  ## the generated pages and the JSON Schema
 	$(BIN)/python scripts/accuracy.py
 	$(BIN)/python benchmarks/peers.py --recorded
 
+prepared: .venv/core.done  ## packs of shipped facts and bytecode, as `pip install -e .` makes them: after a pull or many edits, for a fast start
+	$(BIN)/python -m tonnage.kernel.prepared
+
+counts: .venv/core.done  ## modules, calls and blocks of fixed questions beside their records (scripts/counts.py --write records)
+	$(BIN)/python scripts/counts.py
+
 locale: .venv/quick.done  ## the catalogues of src/tonnage/language: sorted, laid out and compiled
 	$(BIN)/python scripts/extract_messages.py
 	$(BIN)/python scripts/write_locale.py
 
 all: check test bench validate
 
-.venv/core.done: pyproject.toml
+.venv/core.done: pyproject.toml hatch_build.py
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) -e .
 	touch $@
@@ -120,4 +126,4 @@ all: check test bench validate
 	touch $@
 
 clean:
-	rm -rf .venv .venv-peers dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers src/tonnage/prepared dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

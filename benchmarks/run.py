@@ -11,10 +11,11 @@ to watch.
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -56,11 +57,25 @@ def best(call: Callable[[], object], times: int) -> float:
     return min(taken)
 
 
-def process(sizes: Sizes, *arguments: str) -> float:
-    def run() -> None:
-        subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=False)
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
-    return best(run, min(15, sizes.repeats))
+
+def processes_in_turn(sizes: Sizes, commands: Mapping[str, Sequence[str]]) -> dict[str, tuple[float, float]]:
+    """Name -> the least seconds of a whole process and of its CPU, of runs in turn: a busy minute is busy for all."""
+    seconds: dict[str, list[float]] = {name: [] for name in commands}
+    of_cpu: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(min(20, sizes.repeats)):
+        for name, words in commands.items():
+            before, start = cpu_of_children(), time.perf_counter()
+            subprocess.run([sys.executable, *words], stdout=subprocess.DEVNULL, check=False, env=ENVIRONMENT)
+            seconds[name].append(time.perf_counter() - start)
+            of_cpu[name].append(cpu_of_children() - before)
+    return {name: (min(seconds[name]), min(of_cpu[name])) for name in commands}
+
+
+def cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def columns(generator: np.random.Generator, plans: int) -> dict[str, np.ndarray]:
@@ -82,14 +97,22 @@ def columns(generator: np.random.Generator, plans: int) -> dict[str, np.ndarray]
 Note = Callable[[str, float, str], None]
 
 
+BARE = "bare start of Python with numpy and msgspec"
+
+
 def processes(note: Note, sizes: Sizes) -> None:
-    """Whole commands, beside a bare start."""
-    bare = process(sizes, "-c", "import numpy, msgspec")
-    note("bare start of Python with numpy and msgspec, whole process", bare, "s")
-    for model, on in CASES[: sizes.cases]:
-        taken = process(sizes, "-m", "tonnage", "train", model, "--on", on, "--json")
-        note(f"tonnage train {model} --on {on} --json, whole process", taken, "s")
-        note(f"tonnage train {model} --on {on} --json, over the bare start", taken / bare, "ratio")
+    """Whole commands, each with its suggestions, beside a bare start: as JSON, as text, and the help."""
+    questions = [("train", model, "--on", on) for model, on in CASES[: sizes.cases]]
+    questions += [("serve", CASES[0][0], "--on", "1xH100-SXM-80GB")]
+    asked = [words for question in questions for words in ((*question, "--json"), question)]
+    asked += [("train", "--help"), ("serve", "--help")]
+    commands = {f"tonnage {' '.join(words)}": ("-m", "tonnage", *words) for words in asked}
+    taken = processes_in_turn(sizes, {BARE: ("-c", "import numpy, msgspec"), **commands})
+    for name, (seconds, of_cpu) in taken.items():
+        note(f"{name}, whole process", seconds, "s")
+        if name != BARE:
+            note(f"{name}, over the bare start", seconds / taken[BARE][0], "ratio")
+            note(f"{name}, CPU over that of the bare start", of_cpu / taken[BARE][1], "ratio")
 
 
 def breakdowns(name: str, on: str, note: Note, sizes: Sizes) -> None:

@@ -24,6 +24,7 @@ RUN_BY = {
     "scripts/allocator_reserve.py": "tests/runtimes/test_constants.py",
     "scripts/compare_load.py": "here",
     "scripts/compare_trace.py": "tests/trace/test_scripts_that_trace.py",
+    "scripts/counts.py": "tests/test_counts.py",
     "scripts/debian_packages.sh": "here",
     "scripts/demo.py": "here",
     "scripts/durations.py": "tests/test_durations.py",
@@ -103,7 +104,13 @@ def test_every_target_runs_commands_that_tests_run():
         if name == "tonnage":
             assert words.split()[0] == "validate" and all((ROOT / each).exists() for each in words.split()[1:])
         elif name == "python" and words.startswith("-m"):
-            assert words.split()[1] in ("pip", "pytest", "tonnage.documents.schema", "brute.run")
+            assert words.split()[1] in (
+                "pip",
+                "pytest",
+                "tonnage.documents.schema",
+                "tonnage.kernel.prepared",
+                "brute.run",
+            )
 
 
 def test_the_demo_is_short_and_ends_with_what_to_do_next():

@@ -14,7 +14,7 @@ from every_row import every_row
 PACKAGE = Path(tonnage.__file__).parent
 # A module imports only from its own layer or from layers to the left; those in one group see each other.
 LAYERS = (
-    ("version", "message", "encoding"),
+    ("version", "message", "encoding", "prepared"),
     ("units", "errors"),
     ("reach",),
     ("registry", "user_files"),
@@ -215,7 +215,9 @@ def test_no_user_can_cause_an_assertion_in_the_faces():
 def test_the_package_ships_its_types_and_its_data():
     """Whatever lies in src/tonnage is in the wheel; these files are not code, and are needed."""
     project = tomllib.loads((PACKAGE.parents[1] / "pyproject.toml").read_text())
-    assert project["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/tonnage"]}
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["packages"] == ["src/tonnage"]
+    assert wheel["exclude"] == ["src/tonnage/prepared"]  # the hook makes the wheel's own: tests/test_prepared.py
     for name in ("py.typed", "tonnage.schema.json", "kernel/references.toml", "spelling/flags.toml"):
         assert (PACKAGE / name).is_file(), name
     assert "Typing :: Typed" in project["project"]["classifiers"]

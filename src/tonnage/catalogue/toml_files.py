@@ -1,6 +1,7 @@
-"""Reads facts from TOML, one file per entry, with sources and dates. This is the only code that reads them.
+"""Reads facts from TOML, one file per entry, with sources and dates. This is the only code that reads them; what was
+prepared of a shipped file is read in its place (`kernel.prepared`).
 
-A name is looked up without opening the other files: by file name, else by a scan for the quoted alias.
+A name is looked up without opening the other files: by file name, else among the aliases of all of them.
 """
 
 import datetime
@@ -12,12 +13,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from tonnage.kernel import prepared
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.reach import called, is_file, why
 from tonnage.kernel.registry import unknown
-from tonnage.user_files import read_text
-from tonnage.user_files.toml_text import LARGEST, load, parse
 
 HERE = Path(__file__).parent
 T = TypeVar("T")
@@ -49,7 +49,8 @@ def find(kind: str, name: str) -> Path | None:
     plain = not any(character in wanted for character in "/\\\0")
     if wanted and plain and is_file(path := HERE / kind / f"{wanted}.toml"):
         return path
-    return _aliases(kind).get(wanted)
+    named = _aliases(kind).get(wanted)
+    return HERE / kind / f"{named}.toml" if named else None
 
 
 def _shipped(kind: str) -> list[Path]:
@@ -57,17 +58,25 @@ def _shipped(kind: str) -> list[Path]:
 
 
 @cache
-def _aliases(kind: str) -> dict[str, Path]:
-    """Alias -> shipped file."""
-    files: dict[str, Path] = {}
+def _aliases(kind: str) -> dict[str, str]:
+    """Alias -> name of the shipped file that lists it."""
+    files: dict[str, str] = {}
+    known = prepared.aliases(str(HERE / kind))
+    if known is not None:
+        for alias, name in known.items():
+            files.setdefault(key(alias), name)
+        return files
     for path in _shipped(kind):
         for alias in _listed(path):
-            files.setdefault(alias, path)
+            files.setdefault(alias, path.stem)
     return files
 
 
 def _listed(path: Path) -> list[str]:
     """The aliases of a file, from a scan for the one line that holds them: ten times faster than parsing all files."""
+    from tonnage.user_files import read_text
+    from tonnage.user_files.toml_text import LARGEST, parse
+
     try:
         text = read_text(path, LARGEST)
         start = text.find("\naliases = [")
@@ -79,7 +88,7 @@ def _listed(path: Path) -> list[str]:
 
 def aliases(kind: str) -> dict[str, str]:
     """Alias -> name of the file that lists it."""
-    return {alias: path.stem for alias, path in _aliases(kind).items()}
+    return dict(_aliases(kind))
 
 
 def missing(kind: str, word: str, name: str) -> Exception:
@@ -107,11 +116,19 @@ def changed(path: Path) -> int:
 
 @lru_cache(maxsize=1024)
 def _read(path: Path, changed: int, form: Any) -> Any:
+    said = prepared.content(str(path))
+    if said is not None:
+        try:
+            return msgspec.json.decode(said, type=form)
+        except (msgspec.ValidationError, RecursionError):
+            pass  # its source says where
     return convert(toml(path), form, called(path))
 
 
 def toml(path: Path) -> dict[str, Any]:
     """The keys and tables of a file, unchecked."""
+    from tonnage.user_files.toml_text import load
+
     return load(path)
 
 

@@ -7,7 +7,6 @@ from tonnage.cli.common.parser import add_form, add_output
 from tonnage.kernel.errors import InvalidInput
 from tonnage.question.form import Given
 from tonnage.question.verbs import form_of
-from tonnage.verbs.serve import answer
 
 HELP = "does this model serve these requests, how many would fit, how fast is each answered, and at what price?"
 
@@ -23,7 +22,7 @@ def run(arguments: Given) -> int:
     from tonnage.cli.common.outputs import prints_report, reported
     from tonnage.cli.common.print import plotted, print_answer, print_json, print_lines, ready_to_plot
     from tonnage.estimate.answer.form import Answer
-    from tonnage.estimate.answer.my_machine import ModelsForMachine
+    from tonnage.verbs.serve import answer
 
     _check_output(arguments)
     result: Any = answer(arguments)
@@ -31,7 +30,7 @@ def run(arguments: Given) -> int:
     if isinstance(result, Answer):
         if not prints_report(arguments, result):
             print_answer(result, as_json=arguments.json, formulas=arguments.formulas)
-    elif isinstance(result, ModelsForMachine):
+    elif arguments.for_my_machine:
         if arguments.json:
             print_json(result.document)
         else:

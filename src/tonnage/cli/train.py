@@ -5,7 +5,6 @@ import argparse
 from tonnage.cli.common.parser import add_form, add_output
 from tonnage.question.form import Given
 from tonnage.question.verbs import form_of
-from tonnage.verbs.train import answer
 
 HELP = "does this training run fit, where does its memory go, and how long does it take?"
 
@@ -22,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: Given) -> int:
     from tonnage.cli.common.outputs import prints_report, reported
     from tonnage.cli.common.print import plotted, print_answer, ready_to_plot
+    from tonnage.verbs.train import answer
 
     result = answer(arguments)
     ready_to_plot(arguments.plot)  # after what is wrong with the question

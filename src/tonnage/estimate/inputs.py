@@ -1,5 +1,6 @@
 """The question as it was understood: every input, its value, and where the value came from."""
 
+from datetime import date, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -37,3 +38,8 @@ class Question:
     def entries(self) -> dict[str, Entry]:
         """Every input by its name."""
         return dict(self._entries)
+
+
+def today() -> date:
+    """The day on which this machine answers: prices age, and deadlines draw near."""
+    return datetime.now().astimezone().date()

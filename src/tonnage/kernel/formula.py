@@ -12,7 +12,9 @@ from math import log2 as _log2
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.json import decode
 
+from tonnage.kernel import prepared
 from tonnage.kernel.glossary import SYMBOLS
 from tonnage.kernel.registry import Registry
 
@@ -179,20 +181,12 @@ def _expression(function: Callable[..., Number]) -> tuple[str, bool, bool]:
 def _expressions(filename: str) -> dict[tuple[str, int], tuple[str, bool, bool]]:
     """(text, is one return, branches) of every function of a file, by name and first line.
 
-    Parsed only when somebody asks for a text: most runs of the command line never do.
+    Read only when somebody asks for a text, from what was prepared or from the source.
     """
-    import ast
-    from pathlib import Path
-
-    tree = ast.parse(Path(filename).read_text(encoding="utf-8"))
-    expressions = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-            last = body[-1] if body else None
-            value = last.value if isinstance(last, ast.Return) else None
-            branches = any(isinstance(part, ast.IfExp | ast.Compare | ast.BoolOp) for part in ast.walk(node))
-            first = min([decorator.lineno for decorator in node.decorator_list], default=node.lineno)
-            text = ast.unparse(value) if value is not None else ""
-            expressions[node.name, first] = (text, len(body) == 1 and value is not None, branches)
-    return expressions
+    said = prepared.content(filename)
+    if said is None:
+        with open(filename, encoding="utf-8") as file:  # noqa: PTH123
+            found = prepared.expressions(file.read())
+    else:
+        found = decode(said, type=list[tuple[str, int, str, bool, bool]])
+    return {(name, line): (text, is_one_return, branches) for name, line, text, is_one_return, branches in found}

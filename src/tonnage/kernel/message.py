@@ -16,7 +16,6 @@ the text has `lora_rank` or `--lora-rank` there, and a face writes its own way t
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from string import Formatter
 from typing import Any, Self
 
 _OPTION = re.compile(r"(?:--)?[a-z][a-z0-9_-]*")
@@ -152,6 +151,8 @@ def spelled(text: object, spell: Callable[[str], str]) -> str:
         for name, value in text.values.items()
     }
     if "{@" in text.template or "{--" in text.template:
+        from string import Formatter
+
         places = {place for _, place, _, _ in Formatter().parse(text.template) if place and place[0] in "@-"}
         values |= {place: spell(place.removeprefix("@")) for place in places}
     return Message(text.template, **values)

@@ -6,6 +6,7 @@ from pathlib import Path
 from msgspec import Struct, ValidationError, convert
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.prepared import tables
 from tonnage.kernel.registry import Registry
 
 FILE = Path(__file__).with_name("references.toml")
@@ -32,10 +33,8 @@ class Reference(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 @lru_cache(maxsize=1)
 def references() -> Registry[Reference]:
     """All of the bibliography, by key."""
-    import tomllib
-
     registry: Registry[Reference] = Registry("reference")
-    for key, fields in tomllib.loads(FILE.read_text(encoding="utf-8")).items():
+    for key, fields in tables(str(FILE)).items():
         try:
             registry.add(key, convert(fields, Reference))
         except ValidationError as error:

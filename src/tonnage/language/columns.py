@@ -1,7 +1,6 @@
 """Text in columns: a Han character is as wide as two of the others."""
 
 from collections.abc import Iterator
-from unicodedata import east_asian_width
 
 NEVER_FIRST = "，。；：、）》」！？"  # of a line
 
@@ -61,4 +60,6 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _columns(sign: str) -> int:
+    from unicodedata import east_asian_width
+
     return 2 if east_asian_width(sign) in "WF" else 1

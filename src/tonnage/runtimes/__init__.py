@@ -5,10 +5,11 @@ llama_cpp.py, so that one answer imports only the file that it asks for. Install
 (tonnage.estimate.frameworks.plug_ins): they are imported when a name is asked for that no file here has, or all names.
 """
 
+import os
+import sys
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
-from pkgutil import iter_modules
+from importlib.machinery import PathFinder
 
 from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import letters_of, unknown
@@ -28,6 +29,7 @@ from tonnage.runtimes.parts.start import HUB as HUB
 from tonnage.runtimes.parts.start import Spread as Spread
 from tonnage.runtimes.parts.start import Start as Start
 
+ENDINGS = (".dist-info", ".egg-info")  # of what installed packages say of themselves
 PLUG_INS = "tonnage.runtimes"  # the group of entry points of packages that bring runtimes
 # What is estimated where nobody names a runtime: training on one accelerator, and on several.
 USUAL_ALONE, USUAL_ON_SEVERAL = "transformers", "fsdp2"
@@ -99,12 +101,18 @@ def _engine_spelled(name: str) -> ServingRuntime:
 def _import_file(name: str) -> None:
     """Import the file of a runtime, if there is one of this name."""
     module = name.replace("-", "_").replace(".", "_")
-    if module.isidentifier() and module.islower() and not module.startswith("_") and find_spec(f"{__name__}.{module}"):
-        import_module(f"{__name__}.{module}")
+    if module.isidentifier() and module.islower() and not module.startswith("_"):
+        try:
+            import_module(f"{__name__}.{module}")
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{module}":
+                raise
 
 
 @cache
 def _import_all() -> None:
+    from pkgutil import iter_modules
+
     for module in iter_modules(__path__):
         if not module.ispkg:
             import_module(f"{__name__}.{module.name}")
@@ -114,7 +122,30 @@ def _import_all() -> None:
 @cache
 def _import_plug_ins() -> None:
     """Import what installed packages name as their runtimes; importing registers them."""
+    if not _are_named():
+        return
     from importlib.metadata import entry_points
 
     for point in entry_points(group=PLUG_INS):
         point.load()
+
+
+def _are_named() -> bool:
+    """Whether an installed package may name runtimes: `importlib.metadata`, which knows, takes as long as an answer."""
+    if any(hasattr(finder, "find_distributions") and finder is not PathFinder for finder in sys.meta_path):
+        return True
+    for folder in sys.path:
+        try:
+            names = [name for name in os.listdir(folder or ".") if name.endswith(ENDINGS)]  # noqa: PTH208
+        except FileNotFoundError:
+            continue
+        except OSError:  # an archive, of which only importlib.metadata knows
+            return True
+        for name in names:
+            try:
+                with open(os.path.join(folder, name, "entry_points.txt"), "rb") as file:  # noqa: PTH118, PTH123
+                    if PLUG_INS.encode() in file.read():
+                        return True
+            except OSError:  # it names none
+                continue
+    return False

@@ -5,7 +5,6 @@ were measured by others on vLLM 0.19 and H100s (scripts/vllm_overheads.py fits t
 beyond its context: the context itself, 0.51 GiB, is not counted against the share that vLLM takes since 0.9.
 """
 
-from json import dumps
 from shlex import quote
 
 from msgspec.structs import replace
@@ -164,6 +163,8 @@ def _drafts(start: Start) -> str:
     settings["num_speculative_tokens"] = start.plan.drafting.draft_tokens
     if "method" in settings and not start.predicts:
         settings["prompt_lookup_max"] = LOOKED_UP
+    from json import dumps
+
     return dumps(settings)
 
 

@@ -2,13 +2,12 @@
 spelling.
 """
 
-import tomllib
 from collections.abc import Container, Iterable, Mapping
 from functools import cache
-from pathlib import Path
 
-from msgspec import Struct, convert
+from msgspec import Struct
 
+from tonnage.kernel import prepared
 from tonnage.kernel.errors import InvalidInput, UnknownName, shown
 from tonnage.kernel.message import Message, joined
 from tonnage.kernel.registry import letters_of, nearest, unknown
@@ -150,7 +149,7 @@ def no_option(name: str, known: Iterable[str]) -> UnknownName:
 
 # ---- Options of other tools, read from flags.toml when somebody types one that is not ours.
 
-FILE = Path(__file__).with_name("flags.toml")
+FILE = __file__.replace("__init__.py", "flags.toml")
 
 
 class Tool(Struct, frozen=True, forbid_unknown_fields=True):
@@ -166,7 +165,8 @@ class Tool(Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def tools() -> tuple[Tool, ...]:
     """All of flags.toml."""
-    return convert(tomllib.loads(FILE.read_text(encoding="utf-8"))["tool"], tuple[Tool, ...])
+    said: dict[str, tuple[Tool, ...]] = prepared.tables(FILE, dict[str, tuple[Tool, ...]])
+    return said["tool"]
 
 
 def ours(words: list[str], known: Container[str], verb: str) -> list[str]:

@@ -1,13 +1,17 @@
 """`train`: one training run."""
 
-from tonnage.estimate.answer.form import Answer
+from typing import TYPE_CHECKING
+
 from tonnage.question.form import Given, values
 from tonnage.question.looked_up import model_and_machine
 from tonnage.question.option import options_of
 from tonnage.question.subjects.model import ADVICE
 
+if TYPE_CHECKING:
+    from tonnage.estimate.answer.form import Answer
 
-def answer(arguments: Given) -> Answer:
+
+def answer(arguments: Given) -> "Answer":
     """The answer itself, of which documents and pictures are made."""
     from tonnage.estimate.answer.training import train
     from tonnage.question.subjects.money import BillOptions

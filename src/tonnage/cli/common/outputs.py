@@ -3,7 +3,6 @@ late surprise.
 """
 
 import os
-import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -144,6 +143,8 @@ def reported(arguments: Given, result: Any, status: int) -> int:
 
 def command_line(arguments: Given) -> str:
     """What was typed, without the words that say how the answer is shown."""
+    import shlex
+
     return shlex.join(["tonnage", *_asking(getattr(arguments, "words", ()))])
 
 

@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,10 @@ from tonnage.spelling import assignment, ours
 class Formatter(argparse.RawDescriptionHelpFormatter):
     """argparse's, which in English it is to the letter."""
 
+    def __init__(self, prog: str, **settings: Any):
+        settings.setdefault("width", _columns() - 2)  # as argparse has it, which imports shutil for it
+        super().__init__(prog, **settings)
+
     def add_usage(
         self, usage: str | None, actions: Iterable[Any], groups: Iterable[Any], prefix: str | None = None
     ) -> None:
@@ -39,6 +44,17 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         return super()._split_lines(text, width) if current() == "en" else wrapped(text, width)
+
+
+def _columns() -> int:
+    """Columns of the terminal, as `shutil.get_terminal_size` tells them: it brings four modules of compression."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isascii() and said.isdecimal() and int(said) > 0:
+        return int(said)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):  # no stdout, or one that is no terminal
+        return 80
 
 
 def in_english(option: Option) -> str:

@@ -1,7 +1,7 @@
 """The form of an answer of `train` or `serve`: what it holds, its verdict and its document."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -14,16 +14,18 @@ from tonnage.documents.run import HostDocument, RunDocument
 from tonnage.documents.serving import ServingDocument
 from tonnage.documents.term import terms_of, with_figures
 from tonnage.estimate.bands.forms import Band
-from tonnage.estimate.host.memory import HostMemory
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.money.bill import Bill
-from tonnage.estimate.plan.pipeline_boxes import StepSeconds
-from tonnage.estimate.run.checkpoint import Disks
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.term import Term, TermDocument
 from tonnage.kernel.units import human
 from tonnage.spec import Cluster
+
+if TYPE_CHECKING:  # types of the form's fields: an answer that has none of these imports none
+    from tonnage.estimate.host.memory import HostMemory
+    from tonnage.estimate.money.bill import Bill
+    from tonnage.estimate.plan.pipeline_boxes import StepSeconds
+    from tonnage.estimate.run.checkpoint import Disks
 
 # ---- Whether what fits does what was asked of it: the part of a verdict that is not memory.
 
@@ -98,13 +100,13 @@ class Answer(Struct, frozen=True, kw_only=True):
     slopes: Slopes | None = None  # None where they were not estimated
     flops: Term | None = None
     step_time: Term | None = None
-    pieces: StepSeconds | None = None
+    pieces: "StepSeconds | None" = None
     run: RunDocument[Term] | None = None
     traffic: Term | None = None
-    bill: Bill | None = None
-    disks: Disks | None = None
+    bill: "Bill | None" = None
+    disks: "Disks | None" = None
     checkpoint: Term | None = None
-    host: HostMemory | None = None
+    host: "HostMemory | None" = None
     serving: ServingDocument[Term] = NOT_SERVED
     advice: tuple[Advice, ...] = ()
     nearest_miss: NearestMiss | None = None

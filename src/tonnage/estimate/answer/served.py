@@ -13,9 +13,8 @@ from tonnage.architectures import Model
 from tonnage.documents.serving import HostedDocument, ServingDocument
 from tonnage.estimate.answer.launch import launch_command
 from tonnage.estimate.answer.serving_notes import warn_of_context
-from tonnage.estimate.answer.training import today
 from tonnage.estimate.identity import ByIdentity
-from tonnage.estimate.inputs import Question
+from tonnage.estimate.inputs import Question, today
 from tonnage.estimate.load import mean_lengths
 from tonnage.estimate.load.options import LoadOptions, ReplicaLoad
 from tonnage.estimate.money.bill import Bill, BillOptions, bill

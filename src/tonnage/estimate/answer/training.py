@@ -1,7 +1,6 @@
 """The whole answer of `train`: the question as understood, the verdict, the breakdown, the next move."""
 
 from collections.abc import Iterator
-from datetime import date, datetime
 from math import ceil
 
 from msgspec import UNSET
@@ -15,7 +14,7 @@ from tonnage.estimate.answer.form import Answer, about, put_band, usable_bytes, 
 from tonnage.estimate.answer.notes import warn_of_training, warn_where_nothing_fits
 from tonnage.estimate.bands import highest, training_band
 from tonnage.estimate.host.memory import HostMemory, host_memory
-from tonnage.estimate.inputs import Question
+from tonnage.estimate.inputs import Question, today
 from tonnage.estimate.memory import TrainingMemory, training_memory
 from tonnage.estimate.money.bill import Bill, BillOptions, bill, rent_of_moves, usd_per_hour
 from tonnage.estimate.options.plans import training_plan
@@ -23,8 +22,6 @@ from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.run.checkpoint import checkpoint_bytes, disks, saved_bytes
 from tonnage.estimate.run.larger_machines import Machines
-from tonnage.estimate.run.run import run as run_of
-from tonnage.estimate.run.scaling import best_models
 from tonnage.estimate.step.method import model_flops
 from tonnage.estimate.step_time.time import Timing
 from tonnage.kernel.errors import MissingDatum, NotApplicable
@@ -67,6 +64,9 @@ def timed(
         seconds = float(timing.term.value)
         figures = replace(figures, step_time_band=(seconds * band.low, seconds * band.high))
     if options.asked:
+        from tonnage.estimate.run.run import run as run_of
+        from tonnage.estimate.run.scaling import best_models
+
         whole_run = run_of(
             timing.term,
             plan,
@@ -142,10 +142,6 @@ def _unmeasured_recurrences(memory: TrainingMemory) -> list[str]:
     every = [op for block in memory.step.layers for op in block.ops if not isinstance(op, Mamba2)]
     carrying = [op for op in every if any(isinstance(cache, StateCache) for cache in op.caches())]
     return sorted({op.core()[0].name for op in carrying if op.core()})
-
-
-def today() -> date:
-    return datetime.now().astimezone().date()
 
 
 def _step_at(model: Model, plan: TrainingPlan, cluster: Cluster, size: int) -> Term:

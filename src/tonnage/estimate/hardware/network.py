@@ -5,7 +5,6 @@ from functools import cache, reduce
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-import msgspec
 from msgspec import Struct
 
 from tonnage.estimate.hardware.rates import Rates
@@ -13,6 +12,7 @@ from tonnage.formulas import network as f
 from tonnage.formulas.time import transfer_seconds
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number, maximum, minimum
+from tonnage.kernel.prepared import tables
 from tonnage.spec import Cluster, Link
 
 # ---- What links reach of their datasheets: links.toml, made by scripts/fit_links.py.
@@ -70,7 +70,8 @@ def _begins(name: str, with_: str) -> bool:
 @cache
 def links() -> Links:
     """The constants that ship."""
-    return msgspec.toml.decode(Path(__file__).with_name("links.toml").read_bytes(), type=Links)
+    shipped: Links = tables(str(Path(__file__).with_name("links.toml")), Links)
+    return shipped
 
 
 Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all"]

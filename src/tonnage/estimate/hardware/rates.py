@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
+
+from tonnage.kernel.prepared import tables
 
 # Generations that nobody measured take the shares of one that was, and a wider band.
 KIN = {"Blackwell Ultra": "Blackwell", "Ada Lovelace": "Ampere", "Volta": "Ampere", "Turing": "Ampere"}
@@ -112,4 +113,5 @@ def _mean(of: tuple[Generation, ...]) -> Generation:
 @cache
 def rates() -> Rates:
     """The rates that ship."""
-    return msgspec.toml.decode(Path(__file__).with_name("rates.toml").read_bytes(), type=Rates)
+    shipped: Rates = tables(str(Path(__file__).with_name("rates.toml")), Rates)
+    return shipped

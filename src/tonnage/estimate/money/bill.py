@@ -4,6 +4,7 @@ user gives others.
 
 from collections.abc import Callable
 from datetime import date
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,8 +14,7 @@ from tonnage.catalogue.prices import KINDS, Price
 from tonnage.documents.run import OwnershipDocument, PlaceDocument
 from tonnage.documents.term import terms_of
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.money import money, ownership
-from tonnage.estimate.money.ownership import at_the_edge, in_cloud, not_at_the_edge, on_own_servers
+from tonnage.estimate.money import money
 from tonnage.formulas.cost import machines_billed
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.kernel.message import Message, joined
@@ -23,6 +23,9 @@ from tonnage.kernel.term import Term
 from tonnage.kernel.units import HOUR, human
 from tonnage.question.subjects.money import NEEDED, OF_OWNING, BillOptions
 from tonnage.spec import Cluster
+
+if TYPE_CHECKING:
+    from tonnage.estimate.money.ownership import Ownership
 
 # a device -> seconds of the same work there, or why nobody can say them
 EdgeTime = Callable[[str], tuple[float | None, str]]
@@ -61,7 +64,11 @@ def bill(
     """
     if options.price_kind is not None and options.price_kind not in KINDS:
         raise unknown("price_kind", options.price_kind, KINDS)
-    ownership.check(**{name: getattr(options, name) for name in (*NEEDED, *OF_OWNING, "pue", "power_share")})
+    figures = {name: getattr(options, name) for name in (*NEEDED, *OF_OWNING, "pue", "power_share")}
+    if any(figure is not None for figure in figures.values()):
+        from tonnage.estimate.money.ownership import check
+
+        check(**figures)
     provider_named(options.provider or "")  # a price that is given asks for no offer
     region_named(options.region or "")
     rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
@@ -244,6 +251,8 @@ def _own(
     """
     if not options.compares:
         return None
+    from tonnage.estimate.money import ownership
+
     if price is not None or offer is None:
         raise InvalidInput(
             Message(
@@ -276,7 +285,10 @@ def _own(
         if name not in question.entries:  # the energy may have said it
             question.put(name, ownership.default(name), "default", why)
     hours = seconds.value / HOUR
-    places = [in_cloud(offer, cluster.size, hours, rates=rates), on_own_servers(machine, hours)]
+    places = [
+        ownership.in_cloud(offer, cluster.size, hours, rates=rates),
+        ownership.on_own_servers(machine, hours),
+    ]
     if options.edge is not None and edge_time is not None:
         places.append(_edge(options.edge, edge_time, machine))
     return OwnershipDocument(
@@ -291,12 +303,14 @@ def _own(
     )
 
 
-def _edge(name: str, edge_time: EdgeTime, own: ownership.Ownership) -> PlaceDocument[Term]:
+def _edge(name: str, edge_time: EdgeTime, own: "Ownership") -> PlaceDocument[Term]:
     """The same work on one device that is bought, with the electricity and the years of the own servers."""
+    from tonnage.estimate.money import ownership
+
     device = ownership.device_of(name)
     seconds, why = edge_time(name)
     if seconds is None:
-        return not_at_the_edge(device, why)
+        return ownership.not_at_the_edge(device, why)
     own = ownership.complete(own)
     years, power = float(own.depreciation_years or 0), float(own.electricity_usd_per_kwh or 0)
-    return at_the_edge(device, seconds / HOUR, years=years, electricity_usd_per_kwh=power)
+    return ownership.at_the_edge(device, seconds / HOUR, years=years, electricity_usd_per_kwh=power)

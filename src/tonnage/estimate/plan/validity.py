@@ -7,9 +7,9 @@ each rule (`reasons`, `mask`). A framework adds rules of its own: `Framework.rul
 from collections.abc import Mapping
 from functools import lru_cache
 from math import prod
+from typing import TYPE_CHECKING
 
 from tonnage.architectures import Model
-from tonnage.estimate.plan.pipeline_boxes import MicrobatchRule, microbatch_rule
 from tonnage.estimate.plan.rule import (
     Facts,
     Rule,
@@ -23,12 +23,14 @@ from tonnage.estimate.plan.rule import (
     near_multiples,
     near_sizes,
 )
-from tonnage.estimate.plan.schedule import schedule_with_chunks
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number, is_any, maximum
 from tonnage.kernel.message import Message, joined, option_name
 from tonnage.kernel.units import counted
 from tonnage.ops import Attention, LatentAttention
+
+if TYPE_CHECKING:
+    from tonnage.estimate.plan.pipeline_boxes import MicrobatchRule
 
 OF_A_REPLICA = ("tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size")
 
@@ -415,13 +417,22 @@ REPLICAS = Rule(
 
 
 def _schedule_rule(chunks: int) -> Rule:
-    """The rule of a schedule on one chunk of each stage, or on several."""
+    """The rule of a schedule on one chunk of each stage, or on several. Schedules are imported for training alone:
+    serving shares the other rules.
+    """
 
     def name(facts: Facts) -> str:
+        from tonnage.estimate.plan.schedule import schedule_with_chunks
+
         return schedule_with_chunks(facts.said("pipeline_schedule"), chunks).name
 
-    def asked(facts: Facts) -> MicrobatchRule:
-        rule = microbatch_rule(facts.runtime, name(facts))
+    def found(facts: Facts) -> "MicrobatchRule | None":
+        from tonnage.estimate.plan.pipeline_boxes import microbatch_rule
+
+        return microbatch_rule(facts.runtime, name(facts))
+
+    def asked(facts: Facts) -> "MicrobatchRule":
+        rule = found(facts)
         assert rule is not None
         return rule
 
@@ -444,7 +455,7 @@ def _schedule_rule(chunks: int) -> Rule:
         )
 
     def applies(facts: Facts, sizes: Sizes) -> bool:
-        return microbatch_rule(facts.runtime, name(facts)) is not None
+        return found(facts) is not None
 
     return Rule(lambda facts: asked(facts).sentence, holds, error, applies)
 

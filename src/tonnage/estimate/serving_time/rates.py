@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from tonnage.estimate.hardware.rates import Band
+from tonnage.kernel.prepared import tables
 
 
 class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -75,4 +75,5 @@ class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 @cache
 def serving_rates() -> ServingRates:
     """The rates that ship."""
-    return msgspec.toml.decode(Path(__file__).with_name("rates.toml").read_bytes(), type=ServingRates)
+    shipped: ServingRates = tables(str(Path(__file__).with_name("rates.toml")), ServingRates)
+    return shipped

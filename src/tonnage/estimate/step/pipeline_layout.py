@@ -14,7 +14,6 @@ from tonnage.kernel.message import Message, joined, option_name
 from tonnage.ops import Embedding
 from tonnage.runtimes import TrainingRuntime, runtimes_with
 from tonnage.runtimes.parts.megatron.pipeline import Chunk, even_layout, parsed_layout
-from tonnage.runtimes.parts.megatron.prediction import FinalNorm, final_norm, prediction
 from tonnage.spec import TrainingPlan
 
 # ---- Releases of frameworks, as a user names them in `runtime_version`: "transformers 4.39.3", "4.39" or "4.39,
@@ -43,6 +42,8 @@ def with_predictions(split_stages: tuple[Stage, ...], model: Model, depths: int)
     """
     if not depths:
         return split_stages
+    from tonnage.runtimes.parts.megatron.prediction import FinalNorm, final_norm, prediction
+
     last, layer, norm = split_stages[-1], prediction(model), final_norm(model)
     first = (FinalNorm(norm.name, (norm,)),) if norm is not None else ()
     table = (

@@ -6,6 +6,7 @@ from tonnage.numerics.quantization._gguf import VALUES as VALUES
 from tonnage.numerics.quantization._gguf import FileType as FileType
 from tonnage.numerics.quantization._gguf import Shape as Shape
 from tonnage.numerics.quantization._gguf import file_type as file_type
+from tonnage.numerics.quantization._gguf import is_file_type as is_file_type
 from tonnage.numerics.quantization._gguf import more_bits as more_bits
 from tonnage.numerics.quantization._gguf import role as role
 from tonnage.numerics.quantization._gguf import tensor_type as tensor_type

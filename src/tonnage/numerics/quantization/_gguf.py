@@ -94,8 +94,17 @@ ALIASES = {"q3_k": "q3_k_m", "q4_k": "q4_k_m", "q5_k": "q5_k_m", "fp16": "f16", 
 
 def file_type(name: str) -> FileType:
     """The file type of this name: Q4_K_M, q4-k-m, MOSTLY_Q4_K_M."""
+    return FILE_TYPES[_plain(name)]
+
+
+def is_file_type(name: str) -> bool:
+    """Whether there is a file type of this name."""
+    return _plain(name) in FILE_TYPES
+
+
+def _plain(name: str) -> str:
     plain = name.strip().lower().replace("-", "_").removeprefix("mostly_").removeprefix("all_")
-    return FILE_TYPES[ALIASES.get(plain, plain)]
+    return ALIASES.get(plain, plain)
 
 
 @lru_cache(maxsize=8192)

@@ -5,7 +5,7 @@ from functools import lru_cache
 from tonnage.kernel.errors import InvalidInput, UnknownName
 from tonnage.kernel.registry import unknown
 from tonnage.numerics.precisions import ALIASES, PRECISIONS, Precision, precision
-from tonnage.numerics.quantization import FILE_TYPES, FileType, file_type
+from tonnage.numerics.quantization import FILE_TYPES, FileType, file_type, is_file_type
 
 # Words that fit several formats of different sizes.
 AMBIGUOUS = {
@@ -46,11 +46,8 @@ def asked_for(name: str) -> Precision | FileType:
             name=name,
             choices=choices,
         )
-    if plain not in _FLOATS:
-        try:
-            return file_type(plain)
-        except UnknownName:
-            pass
+    if plain not in _FLOATS and is_file_type(plain):
+        return file_type(plain)
     return _precision(name)
 
 

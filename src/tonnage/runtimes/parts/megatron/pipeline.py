@@ -14,7 +14,6 @@ from tonnage.kernel.errors import InvalidPlan
 from tonnage.ops import Attention, LatentAttention, MoE
 from tonnage.spec import TrainingPlan
 from tonnage.tape import TENSOR, TOKEN, Extent
-from tonnage.tape.megatron import CUT_ROW, ROW
 
 
 class Chunk(Struct, frozen=True):
@@ -178,6 +177,8 @@ def offloadable(block: Block, modules: tuple[str, ...]) -> Tensors:
 
     The last group of each module on a rank stays, and one group is on its way in either direction.
     """
+    from tonnage.tape.megatron import CUT_ROW, ROW
+
     tensors: list[tuple[float, Extent]] = []
     for op in block.ops:
         if isinstance(op, Attention | LatentAttention):
