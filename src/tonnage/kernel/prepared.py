@@ -88,7 +88,7 @@ class _Pack:
             index = file.readline()
         self.start, self.entries = len(index), decode(index, type=dict[str, Entry])
         if not self.is_of(MAKER, os.stat(__file__)):  # noqa: PTH116
-            raise ValueError("the pack of an older version")
+            raise ValueError(path)  # the pack of an older version
 
     def is_of(self, name: str, state: os.stat_result) -> bool:
         """Whether what is prepared is of a file in this state."""
