@@ -71,12 +71,13 @@ def term_fault(term: CheckedTerm) -> str:
     """
     value = term.value
     if type(value) in SCALARS:
-        least, largest = value, value
+        least, is_finite = value, isinstance(value, int) or isfinite(value)  # a whole number may be of any size
     elif hasattr(value, "ndim"):
-        least, largest = value.min(initial=0), value.max(initial=0)
+        least = value.min(initial=0)
+        is_finite = isfinite(least) and isfinite(value.max(initial=0))
     else:
         return f"its value is a {type(value).__name__}"
-    if not (_is_finite(least) and _is_finite(largest)):
+    if not is_finite:
         return f"its value is not finite: {value!r}"
     if least < 0 and not may_be_negative(term):
         return f"its value is negative, and it is no difference: {value!r} {term.unit}, {_formula_of(term)}"
@@ -124,10 +125,6 @@ def _formula_of(term: CheckedTerm) -> str:
     return f"{term.formula.name}({inputs})" if term.formula else term.combine
 
 
-def _is_finite(value: Number) -> bool:
-    return type(value) is int or isfinite(value)  # of a whole number of any size
-
-
 def _is_nowhere_zero(value: Number) -> bool:
     return bool((value != 0).all()) if hasattr(value, "ndim") else value != 0
 
@@ -173,10 +170,7 @@ class Term(Struct, frozen=True):
     method: Mapping[str, Any] | None = None
 
     if os.environ.get(CHECK_TERMS):  # of tests and fuzzing, and of their subprocesses: a serving process pays nothing
-
-        def __post_init__(self) -> None:
-
-            check_term(self)
+        __post_init__ = check_term
 
     @classmethod
     def of(
