@@ -11,7 +11,6 @@ from tonnage.formulas.engines import host_weights_bytes
 from tonnage.formulas.memory import state_bytes
 from tonnage.kernel.term import Term
 
-
 ODD = [
     -1,
     -1e-6,

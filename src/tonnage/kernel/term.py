@@ -115,7 +115,7 @@ def combine_fault(combine: str, value: Number, children: list[Number]) -> str:
     room = RELATIVE * (largest if combine in ("sum", "max") else _highest(abs(expected)))
     return (
         ""
-        if _highest(abs(value - expected)) <= room
+        if _highest(abs(value - expected)) <= room < inf  # a ratio to nothing has no room
         else f"its value {value!r} is not the {combine} of its children, {expected!r}"
     )
 
