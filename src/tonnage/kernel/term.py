@@ -170,7 +170,9 @@ class Term(Struct, frozen=True):
     method: Mapping[str, Any] | None = None
 
     if os.environ.get(CHECK_TERMS):  # of tests and fuzzing, and of their subprocesses: a serving process pays nothing
-        __post_init__ = check_term
+
+        def __post_init__(self) -> None:
+            check_term(self)
 
     @classmethod
     def of(
