@@ -5,6 +5,7 @@ set -u
 
 missing=""
 command -v chromium >/dev/null 2>&1 || missing="$missing chromium fonts-noto-cjk"
+command -v chromium-headless-shell >/dev/null 2>&1 || missing="$missing chromium-headless-shell"
 ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || missing="$missing postgresql"
 command -v wrk >/dev/null 2>&1 || missing="$missing wrk"
 [ -n "$missing" ] || exit 0

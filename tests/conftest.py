@@ -2,6 +2,7 @@
 by name. HYPOTHESIS_PROFILE=soak (`make soak`) tries more examples of every property that does not say how many.
 """
 
+import gc
 import os
 import sys
 
@@ -16,7 +17,24 @@ os.environ["TONNAGE_CHECK_TERMS"] = (
     "1"  # every Term is checked where it is made, in subprocesses too (tonnage.kernel.term)
 )
 os.environ["TONNAGE_LANG"] = "en"  # tests read English wherever they run
+# Processes that tests start find what an earlier one compiled; without it each compiles all that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")  # tests say the same on a machine with a GPU, and leave it alone
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Modules, tests and catalogues, a million objects, stay until the end: nobody looks through them again and again
+    for garbage, which takes half a second each time.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist

@@ -166,10 +166,20 @@ PRINTED = {
 ELSEWHERE = ("MeasureDocument", "RefreshDocument", "SweepDocument", "TimelineDocument")
 
 
+DOCUMENTS = {}
+
+
+def _document(arguments, capsys):
+    """What a command prints: run once for all that is said of it."""
+    if arguments not in DOCUMENTS:
+        main([*arguments, "--json"])
+        DOCUMENTS[arguments] = json.loads(capsys.readouterr().out)
+    return DOCUMENTS[arguments]
+
+
 @pytest.mark.parametrize("arguments", PRINTED, ids=" ".join)
 def test_what_a_verb_prints_is_described_by_its_own_definition(arguments, capsys):
-    main([*arguments, "--json"])
-    document = json.loads(capsys.readouterr().out)
+    document = _document(arguments, capsys)
     validate(document, PRINTED[arguments])
     validate(document)
     broken = {**document, "schema": "tonnage/0"}
@@ -189,6 +199,5 @@ def test_documents_of_the_catalogues_have_no_undescribed_key(capsys):
             "RulesDocument",
             "ErrorDocument",
         ):
-            main([*arguments, "--json"])
-            document = json.loads(capsys.readouterr().out)
+            document = _document(arguments, capsys)
             assert not form(definition).is_valid({**document, "surprise": 1}), arguments

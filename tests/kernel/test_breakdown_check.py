@@ -11,8 +11,16 @@ from tonnage.formulas.engines import host_weights_bytes
 from tonnage.formulas.memory import state_bytes
 from tonnage.kernel.term import Term
 
+ODD = [
+    -1,
+    -1e-6,
+    float("nan"),
+    float("inf"),
+    *map(np.array, ([1.0, -1.0], [np.nan], [2.0, np.nan, 1.0], [1.0, np.inf])),
+]
 
-@pytest.mark.parametrize("value", [-1, -1e-6, float("nan"), float("inf"), np.array([1.0, -1.0]), np.array([np.nan])])
+
+@pytest.mark.parametrize("value", ODD)
 @pytest.mark.parametrize("unit", ["bytes", "seconds", "tokens", "USD"])
 def test_an_amount_that_is_negative_or_not_finite_is_refused_where_it_is_made(value, unit):
     with pytest.raises(AssertionError, match="Term 'it'"):
@@ -36,6 +44,27 @@ def test_a_node_that_differs_from_its_children_is_refused():
         Term("both", 4, "bytes", "sum", children=children)
     with pytest.raises(AssertionError, match="not the max of its children"):
         Term("larger", 1, "bytes", "max", children=children)
+
+
+@pytest.mark.parametrize(
+    "values", [(6.0, 2.0), (np.array([6.0, 8.0]), np.array([2.0, 4.0])), (np.array([6.0, 8.0]), 2)]
+)
+@pytest.mark.parametrize(
+    ("combine", "made"), [("sum", Term.sum), ("max", Term.max), ("product", None), ("ratio", None)]
+)
+def test_a_node_is_taken_to_the_last_digits_of_what_its_children_give(combine, made, values):
+    children = tuple(Term(name, value, "bytes") for name, value in zip("ab", values, strict=True))
+    whole = made("it", *children) if made else getattr(Term, combine)("it", "bytes", *children)
+    assert Term("it", whole.value * (1 + 1e-12), "bytes", combine, children=children).combine == combine
+    one_off = whole.value * np.array([1, 1 + 1e-6]) if np.ndim(whole.value) else whole.value * (1 + 1e-6)
+    with pytest.raises(AssertionError, match=f"not the {combine} of its children"):
+        Term("it", one_off, "bytes", combine, children=children)
+
+
+def test_a_ratio_to_nothing_is_refused():
+    for none in (0, np.array([1, 0])):
+        with pytest.raises(AssertionError, match="not the ratio of its children, inf"):
+            Term("it", 1.0, "bytes", "ratio", children=(Term("a", 1.0, "bytes"), Term("b", none, "bytes")))
 
 
 @pytest.mark.parametrize(("said", "refused"), [("1", True), ("", False)])

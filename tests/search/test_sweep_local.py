@@ -182,4 +182,3 @@ def test_a_chunk_leaves_no_walk_in_memory(tmp_path):
         assert not any(isinstance(each, Step) for each in gc.get_objects())
     finally:
         gc.enable()
-        gc.unfreeze()

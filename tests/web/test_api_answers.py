@@ -136,9 +136,16 @@ def follows(found: object, schema: dict) -> None:
     jsonschema.Draft202012Validator({**schema, "components": described()["components"]}).validate(found)
 
 
+PRINTED: dict[tuple[str, ...], tuple[int, dict]] = {}
+
+
 def printed(words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict]:
-    status = main([*shlex.split(words), "--json"])
-    return status, json.loads(capsys.readouterr().out)
+    """The status of a command and its document: run once in each folder, however it was written."""
+    asked = (str(Path.cwd()), *shlex.split(words))
+    if asked not in PRINTED:
+        status = main([*asked[1:], "--json"])
+        PRINTED[asked] = status, json.loads(capsys.readouterr().out)
+    return PRINTED[asked]
 
 
 def without_search_time(found: dict) -> dict:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from math import inf, isfinite
+from operator import add, mul
 from typing import Any, Literal, Protocol
 
 from msgspec import UNSET, Struct, UnsetType
@@ -28,6 +29,7 @@ from tonnage.kernel.message import Series
 # Figures of a procedure have no formula: those that may be negative, by name.
 DIFFERENCES: frozenset[str] = frozenset()
 RELATIVE = 1e-9  # sums of floats differ by their order
+COMBINED = frozenset({"sum", "max", "product", "ratio"})  # what equals what its children give
 
 
 class CheckedTerm(Protocol):
@@ -62,14 +64,26 @@ def check_term(term: CheckedTerm) -> None:
 
 
 def term_fault(term: CheckedTerm) -> str:
-    """What is wrong with one Term, its children aside; "" where nothing is."""
-    if type(term.value) not in SCALARS and not hasattr(term.value, "ndim"):
-        return f"its value is a {type(term.value).__name__}"
-    if not _is_finite(term.value):
-        return f"its value is not finite: {term.value!r}"
-    if _lowest(term.value) < 0 and not may_be_negative(term):
-        return f"its value is negative, and it is no difference: {term.value!r} {term.unit}, {_formula_of(term)}"
-    return combine_fault(term.combine, term.value, [child.value for child in term.children])
+    """What is wrong with one Term, its children aside; "" where nothing is.
+
+    Each array of a test is looked through here: its least and its largest value say both whether it is finite (a NaN
+    is the least and the largest of its array) and whether it is negative.
+    """
+    value = term.value
+    if type(value) in SCALARS:
+        least, is_finite = value, isinstance(value, int) or isfinite(value)  # a whole number may be of any size
+    elif hasattr(value, "ndim"):
+        least = value.min(initial=0)
+        is_finite = isfinite(least) and isfinite(value.max(initial=0))
+    else:
+        return f"its value is a {type(value).__name__}"
+    if not is_finite:
+        return f"its value is not finite: {value!r}"
+    if least < 0 and not may_be_negative(term):
+        return f"its value is negative, and it is no difference: {value!r} {term.unit}, {_formula_of(term)}"
+    if term.combine not in COMBINED:
+        return ""
+    return combine_fault(term.combine, value, [child.value for child in term.children])
 
 
 def may_be_negative(term: CheckedTerm) -> bool:
@@ -85,20 +99,23 @@ def is_difference(name: str, formula: Formula | None) -> bool:
 def combine_fault(combine: str, value: Number, children: list[Number]) -> str:
     """Where a node differs from its children: what they give; "" where it does not, and for leaves."""
     if combine == "sum":
-        expected: Number = sum(children)
+        expected: Number = reduce(add, children) if children else 0
     elif combine == "max":
         expected = reduce(maximum, children)
     elif combine == "product":
-        expected = reduce(lambda x, y: x * y, children)
+        expected = reduce(mul, children)
     elif combine == "ratio":
-        expected = children[0] / children[1] if _lowest(abs(children[1])) > 0 else inf
+        expected = children[0] / children[1] if _is_nowhere_zero(children[1]) else inf
     else:
+        return ""
+    equal = value == expected
+    if equal is True or (equal is not False and equal.all()):  # to the last bit, as nearly all are: no room to work out
         return ""
     largest = max((_highest(abs(child)) for child in children), default=0.0)
     room = RELATIVE * (largest if combine in ("sum", "max") else _highest(abs(expected)))
     return (
         ""
-        if _highest(abs(value - expected)) <= room
+        if _highest(abs(value - expected)) <= room < inf  # a ratio to nothing has no room
         else f"its value {value!r} is not the {combine} of its children, {expected!r}"
     )
 
@@ -108,16 +125,8 @@ def _formula_of(term: CheckedTerm) -> str:
     return f"{term.formula.name}({inputs})" if term.formula else term.combine
 
 
-def _is_finite(value: Number) -> bool:
-    if type(value) in SCALARS:
-        return isinstance(value, int) or isfinite(value)
-    import numpy as np
-
-    return bool(np.isfinite(value).all())
-
-
-def _lowest(value: Number) -> float:
-    return value.min(initial=0) if hasattr(value, "ndim") else value
+def _is_nowhere_zero(value: Number) -> bool:
+    return bool((value != 0).all()) if hasattr(value, "ndim") else value != 0
 
 
 def _highest(value: Number) -> float:
@@ -163,7 +172,6 @@ class Term(Struct, frozen=True):
     if os.environ.get(CHECK_TERMS):  # of tests and fuzzing, and of their subprocesses: a serving process pays nothing
 
         def __post_init__(self) -> None:
-
             check_term(self)
 
     @classmethod
