@@ -81,7 +81,7 @@ def serving_speed(
     if memory.memory.value > usable and replica.pool is None:
         question.warn("it does not fit: the times are those that it would have on an accelerator with more memory.")
     _notes(replica.clock, plan, cluster, served, replica_load, question)
-    speed = _speed(replica, plan, cluster, served, replica_load)
+    speed = speed_of(replica, plan, cluster, served, replica_load)
     return replace(speed, figures=replace(speed.figures, **_bands(replica.clock, speed.figures)))
 
 
@@ -93,7 +93,7 @@ def replica_of(
         raise MissingDatum("{model} makes no tokens: there are no times of an answer.", model=model.name)
     pool = pool_tokens(model, plan, cluster, memory, usable, load)
     return Replica(
-        clock=clock(model, replace(plan, concurrency=1), cluster),
+        clock=clock(model, replace(plan, concurrency=1, context=1), cluster),  # no pass depends on either
         policy=policy(plan, cluster.accelerator, pool),
         pool=pool,
     )
@@ -198,9 +198,10 @@ def _bands(clock: PassTime | Drafted, figures: ServingDocument[Term]) -> dict[st
     }
 
 
-def _speed(
+def speed_of(
     replica: Replica, plan: ServingPlan, cluster: Cluster, served: ServingTimes, replica_load: ReplicaLoad
 ) -> Speed:
+    """The figures of all replicas, from the times of one."""
     load, clock = replica_load.load, replica.clock
     prompt, answer, context = served.prompt_tokens, served.answer_tokens, served.context_tokens
     steady = _Steady(load, plan)
