@@ -113,12 +113,9 @@ def rows_of(columns: Mapping[str, Any], count: int) -> list[Figures]:
     """Columns of arrays, lists, or one value for all, as rows of plain values; NaN is nothing."""
     names, values = [], []
     for name, column in columns.items():
-        if isinstance(column, np.ndarray):
-            listed = column.tolist() if column.ndim else [column.item()] * count
-        else:
-            listed = column if isinstance(column, list) else [column] * count
+        column = column.tolist() if isinstance(column, np.ndarray | np.generic) else column
         names.append(name)
-        values.append(listed if len(listed) == count else listed * count)
+        values.append(column if isinstance(column, list) and len(column) == count else [column] * count)
     return [
         {name: value for name, value in zip(names, row, strict=True) if value is not None and not _is_nan(value)}
         for row in zip(*values, strict=True)

@@ -87,6 +87,12 @@ class _Prepared(Struct, eq=False):
     held: dict[str, Any]
     replica: Replica | None
     times: ServingTimes | None = None
+    error: TonnageError | None = None
+
+    @property
+    def served(self) -> Replica:
+        assert self.replica is not None
+        return self.replica
 
 
 def serve_rows(rows: Sequence[ServingRow | TonnageError]) -> Columns:
@@ -142,7 +148,7 @@ def _answer(rows: list[ServingRow]) -> list[Figures]:
         _time([one for _, one in members])
     for number, one in prepared:
         try:
-            found[number] = _figures(one)
+            found[number] = refused(one.error) if one.error else _figures(one)
         except TonnageError as error:  # of its price
             found[number] = refused(error)
     return [figures for figures in found if figures is not None]
@@ -184,18 +190,23 @@ def _passes(replica: Replica, load: Load) -> Hashable:
 
 def _time(members: list[_Prepared]) -> None:
     """Give each of the members its times; none where nobody can say them."""
-    replicas = [one.replica for one in members if one.replica is not None]
-    loads = [one.wanted.load for one in members]
     if len(members) > SHORT:
-        together = _times_together(replicas, loads)
-        for place, one in enumerate(members):
-            one.times = _entry(together, place)
-        return
-    for one, replica, load in zip(members, replicas, loads, strict=True):
         try:
-            one.times = times(replica.clock, replica.policy, load)
+            together = _times_together([one.served for one in members], [one.wanted.load for one in members])
+        except TonnageError:  # of some of them: each by itself says of which
+            pass
+        else:
+            for place, one in enumerate(members):
+                one.times = _entry(together, place)
+            return
+    for one in members:
+        replica = one.served
+        try:
+            one.times = times(replica.clock, replica.policy, one.wanted.load)
         except MissingDatum:
             one.times = None
+        except TonnageError as error:
+            one.error = error
 
 
 def _times_together(replicas: Sequence[Replica], loads: Sequence[Load]) -> ServingTimes:
