@@ -147,6 +147,7 @@ def _answered(
     asked = _asked(cells, common, _kept(cells, keep), forms, kinds)
     rows = _Rows(forms, row_of)
     found = answer([rows.of(dict(zip(asked, values, strict=True))) for values in zip(*asked.values(), strict=True)])
+    found["error"] = [None if error is None else str(error) for error in found["error"]]
     return cells.with_figures(found, kinds)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.documents.answer import AnswerDocument
+from tonnage.documents.batch import ServeBatchDocument, TrainBatchDocument
 from tonnage.documents.catalogue import (
     AcceleratorDocument,
     AcceleratorsDocument,
@@ -67,6 +68,8 @@ def json_schema() -> dict[str, Any]:
         ServingPlansDocument,
         SweepDocument,
         TimelineDocument,
+        TrainBatchDocument,
+        ServeBatchDocument,
         ErrorDocument,
     )
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")

@@ -98,13 +98,14 @@ def _answered(verb: str, question: Mapping[str, Any], language: str, within: Rea
                 largest=MAX_DOCUMENT_BYTES,
             ),
         )
-    return EncodedAnswer(body, reply.status, quote(line(reply.words)))
+    return EncodedAnswer(body, reply.status, quote(line(reply.words)) if reply.words else "")
 
 
 def _asked(verb: str, question: Mapping[str, Any], within: Reach) -> Any:
     from tonnage.verbs.ask import ask
+    from tonnage.web.batch import BATCH, batched
     from tonnage.web.launch import LAUNCH, launched
     from tonnage.web.timeline import TIMELINE, drawn
 
-    drawings = {LAUNCH: launched, TIMELINE: drawn}  # what is no verb of the command line
+    drawings = {LAUNCH: launched, TIMELINE: drawn, BATCH: batched}  # what is no verb of the command line
     return drawings[verb](question, within) if verb in drawings else ask(verb, question, within)

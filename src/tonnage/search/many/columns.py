@@ -16,7 +16,6 @@ from tonnage.kernel.term import Term
 T = TypeVar("T")
 Columns = dict[str, list[Any]]
 Figures = dict[str, Any]  # of one row, by column; what is not known is left out
-BAD = 64  # status of a row that is bad input
 
 VERDICT: dict[str, Kind] = {
     "fits": "truth",
@@ -77,7 +76,7 @@ SERVING: dict[str, Kind] = {
 
 def refused(error: TonnageError) -> Figures:
     """The figures of a row whose question has no answer: why, and the status of its kind."""
-    return {"status": error.exit_status, "error": str(error)}
+    return {"status": error.exit_status, "error": error}
 
 
 def answered(
@@ -86,7 +85,8 @@ def answered(
     answer: Callable[[list[T]], list[Figures]],
     kinds: Mapping[str, Kind],
 ) -> Columns:
-    """A column for each name of `kinds`, in the order of the rows; None where a row has no such figure.
+    """A column for each name of `kinds`, in the order of the rows; None where a row has no such figure. `error` has
+    the errors themselves.
 
     Rows that ask the same are answered once; `answer` has a row of figures for each that it is given. A row that is
     an error already has its message.
@@ -113,9 +113,9 @@ def rows_of(columns: Mapping[str, Any], count: int) -> list[Figures]:
     """Columns of arrays, lists, or one value for all, as rows of plain values; NaN is nothing."""
     names, values = [], []
     for name, column in columns.items():
-        column = column.tolist() if isinstance(column, np.ndarray | np.generic) else column
+        plain = column.tolist() if isinstance(column, np.ndarray | np.generic) else column
         names.append(name)
-        values.append(column if isinstance(column, list) and len(column) == count else [column] * count)
+        values.append(plain if isinstance(plain, list) and len(plain) == count else [plain] * count)
     return [
         {name: value for name, value in zip(names, row, strict=True) if value is not None and not _is_nan(value)}
         for row in zip(*values, strict=True)
