@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tonnage
-from tonnage.documents.batch import ServeColumns, TrainColumns
+from tonnage.documents.sweep import ServeColumns, TrainColumns
 from tonnage.question.option import types_of
 from tonnage.question.subjects.load import LoadOptions
 from tonnage.question.subjects.money import BillOptions

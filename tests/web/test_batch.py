@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tonnage.documents.batch import ServeBatchDocument, TrainBatchDocument
+from tonnage.documents.sweep import ServeBatchDocument, TrainBatchDocument
 from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import TonnageError
 from tonnage.verbs.ask import ask

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.documents.answer import AnswerDocument
-from tonnage.documents.batch import ServeBatchDocument, TrainBatchDocument
 from tonnage.documents.catalogue import (
     AcceleratorDocument,
     AcceleratorsDocument,
@@ -26,7 +25,7 @@ from tonnage.documents.plan_serving import ServingPlansDocument
 from tonnage.documents.pool import PoolDocument
 from tonnage.documents.prices import ApiPricesDocument, PricesDocument, RefreshDocument
 from tonnage.documents.serving import FrontierDocument, MachineDocument
-from tonnage.documents.sweep import SweepDocument
+from tonnage.documents.sweep import ServeBatchDocument, SweepDocument, TrainBatchDocument
 from tonnage.documents.timeline import TimelineDocument
 from tonnage.documents.trace import MeasureDocument, TraceDocument
 from tonnage.documents.validation import RulesDocument, ValidationDocument

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from tonnage.documents.batch import ServeBatchDocument, ServeColumns, TrainBatchDocument, TrainColumns
+from tonnage.documents.sweep import ServeBatchDocument, ServeColumns, TrainBatchDocument, TrainColumns
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.reach import Reach, limited
 from tonnage.kernel.registry import unknown
@@ -21,6 +21,7 @@ BATCH = "batch"
 FIELDS = ("verb", "rows", "columns", "options", "keep")
 MAX_ROWS = 10_000
 Question = dict[str, Any]
+Kept = dict[str, list[Any]]  # columns that only come back
 
 
 def batched(body: Mapping[str, Any], within: Reach = Reach()) -> Reply:
@@ -36,9 +37,8 @@ def batched(body: Mapping[str, Any], within: Reach = Reach()) -> Reply:
     rows = _rows(body)
     kept = {name: [row.pop(name, None) for row in rows] for name in _texts(body)}
     with limited(within):
-        columns, document = _trained(rows) if verb == "train" else _served(rows)
-    form = document(verb=verb, rows=len(rows), kept=kept, columns=columns)
-    return Reply(form, 0, ())
+        document = _trained(rows, kept) if verb == "train" else _served(rows, kept)
+    return Reply(document, 0, ())
 
 
 def _rows(body: Mapping[str, Any]) -> list[Question]:
@@ -134,24 +134,25 @@ class _Reading:
         ]
 
 
-def _trained(questions: list[Question]) -> tuple[TrainColumns, type[TrainBatchDocument]]:
+def _trained(questions: list[Question], kept: Kept) -> TrainBatchDocument:
     from tonnage.question.subjects.money import BillOptions
     from tonnage.question.subjects.run import RunOptions
     from tonnage.question.subjects.training import TrainingOptions
     from tonnage.search.many.training import TrainingRow, train_rows
 
     def row_of(given: Any, model: Any, machine: Any, reserve: int) -> TrainingRow:
-        options, run, money = (
-            form(**values(given, options_of(form))) for form in (TrainingOptions, RunOptions, BillOptions)
-        )
+        options = TrainingOptions(**values(given, options_of(TrainingOptions)))
+        run = RunOptions(**values(given, options_of(RunOptions)))
+        money = BillOptions(**values(given, options_of(BillOptions)))
         return TrainingRow(model, machine, options, run, money, reserve)
 
     reading = _Reading("train")
     figures = train_rows([reading.of(question, row_of) for question in questions])
-    return TrainColumns(**figures | {"error": reading.worded(figures["error"])}), TrainBatchDocument
+    columns = TrainColumns(**figures | {"error": reading.worded(figures["error"])})
+    return TrainBatchDocument(verb="train", rows=len(questions), kept=kept, columns=columns)
 
 
-def _served(questions: list[Question]) -> tuple[ServeColumns, type[ServeBatchDocument]]:
+def _served(questions: list[Question], kept: Kept) -> ServeBatchDocument:
     from tonnage.question.subjects.load import LoadOptions
     from tonnage.question.subjects.money import SERVED, BillOptions
     from tonnage.question.subjects.serving import ServingOptions
@@ -166,4 +167,5 @@ def _served(questions: list[Question]) -> tuple[ServeColumns, type[ServeBatchDoc
 
     reading = _Reading("serve")
     figures = serve_rows([reading.of(question, row_of) for question in questions])
-    return ServeColumns(**figures | {"error": reading.worded(figures["error"])}), ServeBatchDocument
+    columns = ServeColumns(**figures | {"error": reading.worded(figures["error"])})
+    return ServeBatchDocument(verb="serve", rows=len(questions), kept=kept, columns=columns)
