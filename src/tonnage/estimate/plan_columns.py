@@ -88,7 +88,7 @@ def _walked(
     for key in np.unique(keys):
         chosen = np.flatnonzero(keys == key)
         for part in np.array_split(chosen, -(-len(chosen) // CHUNK)):
-            sizes: dict[str, Any] = {name: values[part] for name, values in plans.items()}
+            sizes: dict[str, Any] = {name: shared(values[part]) for name, values in plans.items()}
             plan = TrainingPlan.of_fields(
                 **sizes,
                 pipeline_parallel_size=int(stages[chosen[0]]),
@@ -96,6 +96,14 @@ def _walked(
                 **names,
             )
             yield part, plan, stages.size
+
+
+def shared(sizes: np.ndarray) -> np.ndarray | int:
+    """Sizes of plans that are walked together; one number where all of them have it: what it alone decides is then
+    computed once, and not for each of them.
+    """
+    first = sizes.flat[0]
+    return int(first) if (sizes == first).all() else sizes
 
 
 def together(model: Model, plan: TrainingPlan, plans: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -86,14 +86,22 @@ def serving_speed(
 
 
 def replica_of(
-    model: Model, plan: ServingPlan, cluster: Cluster, memory: ServingMemory, usable: int, load: Load
+    model: Model,
+    plan: ServingPlan,
+    cluster: Cluster,
+    memory: ServingMemory,
+    usable: int,
+    load: Load,
+    passes: PassTime | Drafted | None = None,
 ) -> Replica:
-    """MissingDatum where the times of this plan, or of this machine, are not known."""
+    """One replica of a plan; `passes`: its clock, where somebody has made it. MissingDatum where the times of this plan,
+    or of this machine, are not known.
+    """
     if not any(branch.kind == "decoder" for branch in model.branches):
         raise MissingDatum("{model} makes no tokens: there are no times of an answer.", model=model.name)
     pool = pool_tokens(model, plan, cluster, memory, usable, load)
     return Replica(
-        clock=clock(model, replace(plan, concurrency=1, context=1), cluster),  # no pass depends on either
+        clock=passes or clock(model, replace(plan, concurrency=1), cluster),
         policy=policy(plan, cluster.accelerator, pool),
         pool=pool,
     )

@@ -18,13 +18,15 @@ from tonnage.estimate.bands import serving_band
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import LoadOptions, ReplicaLoad, asked, lengths
 from tonnage.estimate.money.bill import BillOptions
+from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_figures, serving_plan
-from tonnage.estimate.serving_time.forward_pass import Spent
+from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
 from tonnage.estimate.serving_time.speed import Replica, replica_of, speed_of
-from tonnage.estimate.serving_time.times import ServingTimes, times
+from tonnage.estimate.serving_time.times import Drafted, ServingTimes, times
 from tonnage.kernel.errors import MissingDatum, TonnageError
+from tonnage.runtimes import serving_runtime
 from tonnage.search.many.columns import SERVING, Columns, Figures, answered, column_of, refused, value_of
 from tonnage.spec import Cluster, Load, ServingPlan
 
@@ -129,7 +131,7 @@ def _of_answer(answer: Answer) -> Figures:
 
 def _answer(rows: list[ServingRow]) -> list[Figures]:
     found: list[Figures | None] = [None] * len(rows)
-    memories: dict[Hashable, tuple[ServingMemory, dict[str, Any]]] = {}
+    walked = _Walked()
     groups: dict[Hashable, list[tuple[int, _Prepared]]] = {}
     prepared: list[tuple[int, _Prepared]] = []
     for number, row in enumerate(rows):
@@ -137,7 +139,7 @@ def _answer(rows: list[ServingRow]) -> list[Figures]:
             if row.is_alone:
                 found[number] = figures_alone(row)
                 continue
-            one = _prepared(row, memories)
+            one = walked.prepare(row)
         except TonnageError as error:
             found[number] = refused(error)
             continue
@@ -154,30 +156,50 @@ def _answer(rows: list[ServingRow]) -> list[Figures]:
     return [figures for figures in found if figures is not None]
 
 
-def _prepared(row: ServingRow, memories: dict[Hashable, tuple[ServingMemory, dict[str, Any]]]) -> _Prepared:
-    """The plan, the load and the memory of a row, as `serve` makes them."""
-    question = Question()
-    options = replace(row.options, reserve_bytes=row.reserve_bytes)
-    given = lengths(row.model, options, row.load)
-    in_context = options if given.context is None else replace(options, context=given.context)
-    plan = serving_plan(row.model, row.cluster, in_context, question)
-    wanted = asked(plan, options, row.load, given, question)
-    usable = usable_bytes(row.cluster, row.reserve_bytes, question)
-    key = (id(row.model), id(row.cluster), plan, usable)
-    if key not in memories:
-        memory = serving_memory(row.model, plan, row.cluster.accelerator)
-        memories[key] = memory, serving_figures(row.model, memory, plan, row.cluster, usable)
-    memory, held = memories[key]
-    return _Prepared(row, plan, wanted, usable, memory, held, _replica(row, plan, memory, usable, wanted.load))
+class _Walked:
+    """What rows share: the memory of a plan, and the passes of plans that take as much into one."""
 
+    def __init__(self) -> None:
+        self._memories: dict[Hashable, tuple[ServingMemory, dict[str, Any]]] = {}
+        self._passes: dict[Hashable, PassTime | Drafted] = {}
 
-def _replica(row: ServingRow, plan: ServingPlan, memory: ServingMemory, usable: int, load: Load) -> Replica | None:
-    try:
-        replica = replica_of(row.model, plan, row.cluster, memory, usable, load)
-    except MissingDatum:
-        return None
-    has_room = replica.pool is None or replica.pool >= load.input_tokens + load.output_tokens
-    return replica if has_room else None
+    def prepare(self, row: ServingRow) -> _Prepared:
+        """The plan, the load and the memory of a row, as `serve` makes them."""
+        question = Question()
+        options = replace(row.options, reserve_bytes=row.reserve_bytes)
+        given = lengths(row.model, options, row.load)
+        in_context = options if given.context is None else replace(options, context=given.context)
+        plan = serving_plan(row.model, row.cluster, in_context, question)
+        wanted = asked(plan, options, row.load, given, question)
+        usable = usable_bytes(row.cluster, row.reserve_bytes, question)
+        key = (id(row.model), id(row.cluster), plan, usable)
+        if key not in self._memories:
+            memory = serving_memory(row.model, plan, row.cluster.accelerator)
+            self._memories[key] = memory, serving_figures(row.model, memory, plan, row.cluster, usable)
+        memory, held = self._memories[key]
+        replica = self._replica(row, plan, memory, usable, wanted.load)
+        return _Prepared(row, plan, wanted, usable, memory, held, replica)
+
+    def _replica(
+        self, row: ServingRow, plan: ServingPlan, memory: ServingMemory, usable: int, load: Load
+    ) -> Replica | None:
+        key = self._key(row, plan)
+        try:
+            replica = replica_of(row.model, plan, row.cluster, memory, usable, load, self._passes.get(key))
+        except MissingDatum:
+            return None
+        self._passes[key] = replica.clock
+        has_room = replica.pool is None or replica.pool >= load.input_tokens + load.output_tokens
+        return replica if has_room else None
+
+    def _key(self, row: ServingRow, plan: ServingPlan) -> Hashable:
+        """Equal for plans with the same passes: a context decides no more of them than how many tokens one takes."""
+        one = replace(plan, concurrency=1)
+        if plan.drafting.draft_tokens:
+            return (id(row.model), id(row.cluster), one)
+        engine = serving_runtime(plan.engine, plan.engine_version)
+        limits = batch_limits(engine, one, row.cluster.accelerator)
+        return (id(row.model), id(row.cluster), replace(one, context=1), limits)
 
 
 def _passes(replica: Replica, load: Load) -> Hashable:

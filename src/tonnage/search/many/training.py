@@ -17,7 +17,7 @@ from tonnage.estimate.money.bill import BillOptions, bill
 from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
-from tonnage.estimate.plan_columns import CHUNK, COLUMNS, together
+from tonnage.estimate.plan_columns import CHUNK, COLUMNS, shared, together
 from tonnage.estimate.step.method import model_flops
 from tonnage.estimate.step_time.time import Timing
 from tonnage.kernel.errors import MissingDatum, TonnageError
@@ -145,7 +145,7 @@ def _walked(model: Model, members: list[tuple[int, TrainingPlan]]) -> Iterator[t
             yield from (([members[place][0]], members[place][1]) for place in chosen.tolist())
             continue
         for part in np.array_split(chosen, -(-len(chosen) // CHUNK)):
-            arrays: dict[str, Any] = {name: values[part] for name, values in sizes.items()}
+            arrays: dict[str, Any] = {name: shared(values[part]) for name, values in sizes.items()}
             yield numbers[part].tolist(), replace(members[part[0]][1], **arrays)
 
 
