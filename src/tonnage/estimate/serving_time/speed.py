@@ -94,8 +94,8 @@ def replica_of(
     load: Load,
     passes: PassTime | Drafted | None = None,
 ) -> Replica:
-    """One replica of a plan; `passes`: its clock, where somebody has made it. MissingDatum where the times of this plan,
-    or of this machine, are not known.
+    """One replica of a plan; `passes`: its clock, where somebody has made it. MissingDatum where the times of this
+    plan, or of this machine, are not known.
     """
     if not any(branch.kind == "decoder" for branch in model.branches):
         raise MissingDatum("{model} makes no tokens: there are no times of an answer.", model=model.name)
