@@ -16,6 +16,7 @@ from tonnage.estimate.memory import RankMemory, TrainingMemory, training_memory
 from tonnage.estimate.money.bill import BillOptions, bill
 from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.options.run_options import RunOptions
+from tonnage.estimate.plan.rule import LARGEST
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan_columns import CHUNK, COLUMNS, shared, together
 from tonnage.estimate.step.method import model_flops
@@ -112,12 +113,13 @@ def _per_million(usd: Number, tokens: Number) -> Number:
 def _answer(rows: list[TrainingRow]) -> list[Figures]:
     found: list[Figures | None] = [None] * len(rows)
     groups: dict[Hashable, list[tuple[int, TrainingPlan]]] = {}
+    plans = _Plans()
     for number, row in enumerate(rows):
         try:
             if row.is_alone:
                 found[number] = figures_alone(row)
                 continue
-            plan = training_plan(row.model, row.cluster, row.options, Question())
+            plan = plans.of(row)
             usable_bytes(row.cluster, row.reserve_bytes, Question())
         except TonnageError as error:
             found[number] = refused(error)
@@ -129,6 +131,32 @@ def _answer(rows: list[TrainingRow]) -> list[Figures]:
             for number, figures in zip(numbers, _of_group([rows[number] for number in numbers], plan), strict=True):
                 found[number] = figures
     return [figures for figures in found if figures is not None]
+
+
+class _Plans:
+    """The plans of rows, as `training_plan` makes and checks them; once for rows that differ in the micro-batch alone.
+
+    Without a global batch, which it must divide, a micro-batch decides nothing else of a plan.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, TrainingPlan | TonnageError] = {}
+
+    def of(self, row: TrainingRow) -> TrainingPlan:
+        size = row.options.micro_batch_size
+        if size is None or not 1 <= size <= LARGEST or row.options.global_batch_size is not None:
+            return training_plan(row.model, row.cluster, row.options, Question())
+        options = replace(row.options, micro_batch_size=1)
+        key = (id(row.model), id(row.cluster), options)
+        if key not in self._known:
+            try:
+                self._known[key] = training_plan(row.model, row.cluster, options, Question())
+            except TonnageError as error:
+                self._known[key] = error
+        plan = self._known[key]
+        if isinstance(plan, TonnageError):
+            raise plan
+        return replace(plan, micro_batch_size=size)
 
 
 def _walked(model: Model, members: list[tuple[int, TrainingPlan]]) -> Iterator[tuple[list[int], TrainingPlan]]:
