@@ -21,7 +21,7 @@ from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
-from tonnage.kernel.errors import InvalidInput, TonnageError
+from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.frames import Kind
 from tonnage.kernel.message import listed
 from tonnage.question.option import types_of
@@ -126,7 +126,7 @@ class _Common(Struct, frozen=True, eq=False):
     @property
     def given(self) -> dict[str, Any]:
         """Name -> value, of what is given."""
-        own = {"model": self.model, "on": self.on, "reserve_bytes": self.reserve_bytes or None}
+        own = {"model": self.model, "on": self.on, "reserve_bytes": reserve_of(self.reserve_bytes) or None}
         return {name: value for name, value in (own | dict(self.options)).items() if value is not None}
 
 
@@ -146,6 +146,8 @@ def _answered(
     cells = table_of(table)
     asked = _asked(cells, common, _kept(cells, keep), forms, kinds)
     rows = _Rows(forms, row_of)
+    for name, value in common.given.items():
+        rows.meaning(name, value)  # what is wrong for all rows is wrong with the call
     found = answer([rows.of(dict(zip(asked, values, strict=True))) for values in zip(*asked.values(), strict=True)])
     found["error"] = [None if error is None else str(error) for error in found["error"]]
     return cells.with_figures(found, kinds)
@@ -153,9 +155,11 @@ def _answered(
 
 def _kept(cells: Table, keep: Iterable[str]) -> tuple[str, ...]:
     """The names of columns that are no part of the question."""
+    if not isinstance(keep, Iterable):
+        raise InvalidInput("keep is a list of names of fields. Got {keep}.", keep=shown(keep))
     names = (keep,) if isinstance(keep, str) else tuple(keep)
     for name in names:
-        if name not in cells.columns:
+        if not isinstance(name, str) or name not in cells.columns:
             raise InvalidInput(
                 "keep names columns of the table: {columns}. Got {name!r}.", columns=listed(cells.columns), name=name
             )
@@ -197,18 +201,19 @@ class _Rows:
     def of(self, cells: Mapping[str, Any]) -> Any:
         """The row, or the TonnageError that `train` or `serve` raises for it."""
         try:
-            reserve = self._meaning("reserve_bytes", cells.get("reserve_bytes"))
+            reserve = self.meaning("reserve_bytes", cells.get("reserve_bytes"))
             options: dict[type[Struct], dict[str, Any]] = {form: {} for form in self.forms}
             for form in self.forms:
                 for name, value in cells.items():
                     if value is not None and self.places.get(name) is form:
-                        options[form][name] = self._meaning(name, value)
-            model, on = self._meaning("model", cells["model"]), self._meaning("on", cells["on"])
+                        options[form][name] = self.meaning(name, value)
+            model, on = self.meaning("model", cells["model"]), self.meaning("on", cells["on"])
             return self.row_of(model, on, *(form(**options[form]) for form in self.forms), reserve)
         except TonnageError as error:
             return error
 
-    def _meaning(self, name: str, value: Any) -> Any:
+    def meaning(self, name: str, value: Any) -> Any:
+        """What a cell says, as its option has it; TonnageError where it cannot be."""
         key = (name, type(value), value if isinstance(value, str | int | float) else id(value))
         if key not in self._known:
             try:
