@@ -725,6 +725,14 @@ def faces() -> dict[str, list[str]]:
         'http POST /v1/train {"model": 3, "on": "h100"}',
         'http POST /v1/launch {"model": "llama-3.1-8b", "on": "8xh100"}',
         'http POST /v1/timeline {"model": "llama-3.1-8b", "on": "8xh100"}',
+        (
+            'http POST /v1/batch {"verb": "train", "rows": [{"model": "llama-3.1-8b"}, {"model": "mixtral-8x7b", '
+            '"mbs": 2}, {"tp": 3}], "options": {"on": "8xh100"}}'
+        ),
+        (
+            'http POST /v1/batch {"verb": "serve", "columns": {"model": ["qwen3-8b", "qwen3-8b"], "users": [1, 64]}, '
+            '"options": {"on": "h100"}}'
+        ),
         'http POST /v1/serve {"model": "llama-3.1-8b", "on": "h100", "ttft": 1}',
         'http POST /v1/serve {"model": "nothing", "on": "h100"}',
     ]
@@ -790,6 +798,13 @@ def python() -> Iterator[str]:
     yield 'python tonnage.read("llama-3.1-8b").family'
     yield 'python tonnage.train("config.json", on="8xh100", sequence_length=1024).needed_bytes'
     yield "python tonnage.__all__"
+    yield (
+        'python tonnage.train_many({"model": ["llama-3.1-8b"] * 4, "micro_batch_size": [1, 2, 4, 0]}, '
+        'on="8xH100-SXM-80GB")'
+    )
+    yield (
+        'python tonnage.serve_many([{"model": "qwen3-8b", "concurrency": n} for n in (1, 8, 64, 512, 4096)], on="h100")'
+    )
 
 
 def drawn() -> Iterator[str]:

@@ -42,6 +42,7 @@ RUN_BY = {
     "scripts/vllm_overheads.py": "tests/runtimes/test_constants.py",
     "scripts/write_docs.py": "tests/test_docs.py",
     "scripts/write_locale.py": "tests/language/test_catalogues.py",
+    "benchmarks/many.py": "here",
     "benchmarks/page.py": "here",
     "benchmarks/page_pictures.py": "here",
     "benchmarks/peers.py": "here",
@@ -111,6 +112,13 @@ def test_every_target_runs_commands_that_tests_run():
                 "tonnage.kernel.prepared",
                 "brute.run",
             )
+
+
+def test_the_benchmark_of_many_questions_runs(tmp_path):
+    out = tmp_path / "many.json"
+    _run("benchmarks/many.py", "--rows", "60", "--repeats", "1", "--out", out)
+    names = _rows(out)
+    assert {"train_many, 60 mixed rows", "serve_many, 60 mixed rows", "walk of experts, an array of 10"} <= names
 
 
 def test_the_demo_is_short_and_ends_with_what_to_do_next():

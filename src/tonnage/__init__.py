@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # for type checkers: the names are imported when they are fir
     from tonnage.api.answers import Answer, for_my_machine, frontier, maximum, read, serve, train
     from tonnage.api.answers import max as max
     from tonnage.api.comparing import Comparison, compare
+    from tonnage.api.many import serve_many, train_many
     from tonnage.api.planning import place, plan_serving, plan_training
     from tonnage.architectures import Model
     from tonnage.catalogue import accelerator, cluster
@@ -55,7 +56,9 @@ _WHERE = {
     "plan_training": "tonnage.api.planning",
     "read": "tonnage.api.answers",
     "serve": "tonnage.api.answers",
+    "serve_many": "tonnage.api.many",
     "train": "tonnage.api.answers",
+    "train_many": "tonnage.api.many",
 }
 # Without `max`, which `from tonnage import *` would put in the place of Python's own.
 __all__ = [
@@ -83,7 +86,9 @@ __all__ = [
     "plan_training",
     "read",
     "serve",
+    "serve_many",
     "train",
+    "train_many",
 ]
 
 

@@ -23,6 +23,8 @@ GIVEN = {
     "plan_serving": {"model": "gpt2", "on": "1xh100"},
     "place": {"inventory": POOL, "model": "gpt2", "split": "replicas"},
     "for_my_machine": {"on": "h100"},
+    "train_many": {"table": {"model": ["gpt2"], "on": ["h100"]}},
+    "serve_many": {"table": {"model": ["gpt2"], "on": ["h100"]}},
     "read": {"text": "gpt2"},
     "cluster": {"text": "h100"},
     "accelerator": {"name": "h100"},

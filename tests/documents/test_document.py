@@ -162,8 +162,15 @@ PRINTED = {
     ("rules", "Q7"): "ErrorDocument",
 }
 # tests/trace/test_measure.py, tests/estimate/money/test_prices_refresh.py, tests/search/test_sweep_local.py,
-# tests/web/test_timeline.py
-ELSEWHERE = ("MeasureDocument", "RefreshDocument", "SweepDocument", "TimelineDocument")
+# tests/web/test_timeline.py, tests/web/test_batch.py
+ELSEWHERE = (
+    "MeasureDocument",
+    "RefreshDocument",
+    "ServeBatchDocument",
+    "SweepDocument",
+    "TimelineDocument",
+    "TrainBatchDocument",
+)
 
 
 DOCUMENTS = {}

@@ -64,6 +64,8 @@ def ask(case: schemathesis.Case, served: str) -> None:
     case.body = {**aimed, **{name: case.body[name] for name in kept}}
     if case.path.endswith("launch"):
         case.body["verb"] = chosen.choice(("train", "serve"))
+    if case.path.endswith("batch"):
+        case.body = {"verb": chosen.choice(("train", "serve")), "rows": [aimed, {**aimed, "mbs": 2}]}
     case.call_and_validate(base_url=served, checks=CHECKS)
 
 

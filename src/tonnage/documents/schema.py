@@ -25,7 +25,7 @@ from tonnage.documents.plan_serving import ServingPlansDocument
 from tonnage.documents.pool import PoolDocument
 from tonnage.documents.prices import ApiPricesDocument, PricesDocument, RefreshDocument
 from tonnage.documents.serving import FrontierDocument, MachineDocument
-from tonnage.documents.sweep import SweepDocument
+from tonnage.documents.sweep import ServeBatchDocument, SweepDocument, TrainBatchDocument
 from tonnage.documents.timeline import TimelineDocument
 from tonnage.documents.trace import MeasureDocument, TraceDocument
 from tonnage.documents.validation import RulesDocument, ValidationDocument
@@ -67,6 +67,8 @@ def json_schema() -> dict[str, Any]:
         ServingPlansDocument,
         SweepDocument,
         TimelineDocument,
+        TrainBatchDocument,
+        ServeBatchDocument,
         ErrorDocument,
     )
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")

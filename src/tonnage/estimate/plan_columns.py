@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 
 from tonnage.architectures import Model
+from tonnage.estimate.frameworks.base import framework_of
 from tonnage.estimate.layers.layers import window_of
 from tonnage.estimate.memory import training_memory
 from tonnage.estimate.step_time.time import Timing
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.message import listed
 from tonnage.ops import MoE
+from tonnage.runtimes import training_runtime
 from tonnage.spec import Cluster, TrainingPlan
 
 COLUMNS = (
@@ -74,7 +76,8 @@ def _walked(
             )
     arrays = np.broadcast_arrays(*(np.asarray(values, dtype=np.float64) for values in columns.values()))
     plans = dict(zip(columns, arrays, strict=True))
-    same = alike(model, plans)
+    ones: dict[str, Any] = dict.fromkeys(COLUMNS, 1)
+    same = together(model, TrainingPlan.of_fields(**ones, **names), plans)
     stages, chunks = (
         plans.pop(name, np.ones(arrays[0].shape if arrays else 1)).astype(np.int64)
         for name in ("pipeline_parallel_size", "virtual_pipeline_size")
@@ -85,7 +88,7 @@ def _walked(
     for key in np.unique(keys):
         chosen = np.flatnonzero(keys == key)
         for part in np.array_split(chosen, -(-len(chosen) // CHUNK)):
-            sizes: dict[str, Any] = {name: values[part] for name, values in plans.items()}
+            sizes: dict[str, Any] = {name: shared(values[part]) for name, values in plans.items()}
             plan = TrainingPlan.of_fields(
                 **sizes,
                 pipeline_parallel_size=int(stages[chosen[0]]),
@@ -93,6 +96,28 @@ def _walked(
                 **names,
             )
             yield part, plan, stages.size
+
+
+def shared(sizes: np.ndarray) -> np.ndarray | int:
+    """Sizes of plans that are walked together; one number where all of them have it: what it alone decides is then
+    computed once, and not for each of them.
+    """
+    first = sizes.flat[0]
+    return int(first) if (sizes == first).all() else sizes
+
+
+def together(model: Model, plan: TrainingPlan, plans: Mapping[str, np.ndarray]) -> np.ndarray:
+    """A number that plans share which can be walked together: their layers and their loss are written alike.
+
+    `plan`: one of them, for what is no size.
+    """
+    keys = alike(model, plans)
+    framework = framework_of(training_runtime(plan.runtime, plan.runtime_version))
+    for name in framework.sizes_of_loss(plan):
+        if name in plans:
+            sizes, numbers = np.unique(plans[name], return_inverse=True)
+            keys = keys * len(sizes) + numbers.reshape(keys.shape)
+    return keys
 
 
 def alike(model: Model, plans: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -1,7 +1,7 @@
 """From a question to what goes over the wire: the bytes of a document, or of an error with its status."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from errno import ENOMEM
 from typing import Any
 from urllib.parse import quote
@@ -98,13 +98,15 @@ def _answered(verb: str, question: Mapping[str, Any], language: str, within: Rea
                 largest=MAX_DOCUMENT_BYTES,
             ),
         )
-    return EncodedAnswer(body, reply.status, quote(line(reply.words)))
+    return EncodedAnswer(body, reply.status, quote(line(reply.words)) if reply.words else "")
 
 
 def _asked(verb: str, question: Mapping[str, Any], within: Reach) -> Any:
     from tonnage.verbs.ask import ask
+    from tonnage.web.batch import BATCH, batched
     from tonnage.web.launch import LAUNCH, launched
     from tonnage.web.timeline import TIMELINE, drawn
 
-    drawings = {LAUNCH: launched, TIMELINE: drawn}  # what is no verb of the command line
-    return drawings[verb](question, within) if verb in drawings else ask(verb, question, within)
+    # what is no verb of the command line
+    others: dict[str, Callable[[Mapping[str, Any], Reach], Any]] = {LAUNCH: launched, TIMELINE: drawn, BATCH: batched}
+    return others[verb](question, within) if verb in others else ask(verb, question, within)

@@ -10,13 +10,14 @@ from litestar import MediaType, Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 
 from tonnage.web.answer import EncodedAnswer
+from tonnage.web.batch import BATCH
 from tonnage.web.launch import LAUNCH
 from tonnage.web.state import Running
 from tonnage.web.timeline import TIMELINE
 from tonnage.web.wire.body import question_of, read
 
-VERBS = ("train", "serve", "plan", "max", "compare", "rules", "explain", LAUNCH, TIMELINE)
-SEARCHES = frozenset({"plan", "max", "compare"})
+VERBS = ("train", "serve", "plan", "max", "compare", "rules", "explain", LAUNCH, TIMELINE, BATCH)
+SEARCHES = frozenset({"plan", "max", "compare", BATCH})
 SEARCHED = frozenset({"frontier", "for_my_machine", "simulate", "trace", "percentile"})  # of `serve`
 Asking = Request[Any, Any, Any]
 

@@ -113,6 +113,13 @@ class Framework:
         """The framework of one plan."""
         return cls(step)
 
+    @classmethod
+    def sizes_of_loss(cls, plan: TrainingPlan) -> tuple[str, ...]:
+        """The sizes on whose values it depends into how many parts the loss is cut: plans that are walked together as
+        arrays must agree in them.
+        """
+        return ()
+
     # ---- how a plan is started ----
 
     trl_base: tuple[str, ...] = ()  # options of TRL's command for a 4-bit base, beside those of bitsandbytes

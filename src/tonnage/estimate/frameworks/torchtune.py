@@ -14,6 +14,7 @@ from tonnage.estimate.step.views import RankView, StepView
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import ceil_div
 from tonnage.kernel.term import Term
+from tonnage.spec import TrainingPlan
 from tonnage.tape import Extent, Layer, Setting
 
 MASK_BLOCK = 128  # tokens, create_block_mask's own
@@ -30,6 +31,10 @@ class Recipe(Compiled):
     def adapter_width(self) -> float:
         """torchtune makes adapters in the model's own type (modules/peft/lora.py)."""
         return self.recipe.compute_bytes
+
+    @classmethod
+    def sizes_of_loss(cls, plan: TrainingPlan) -> tuple[str, ...]:
+        return ("sequence_length",) if plan.loss == "chunked" else ()
 
     @classmethod
     def for_step(cls, step: StepView) -> "Recipe":

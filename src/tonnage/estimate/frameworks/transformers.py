@@ -60,6 +60,10 @@ class Transformers(Framework):
     """A run of the Trainer on one accelerator, or under DDP."""
 
     @classmethod
+    def sizes_of_loss(cls, plan: TrainingPlan) -> tuple[str, ...]:
+        return ("sequence_length", "micro_batch_size") if plan.kernels.liger else ()
+
+    @classmethod
     def launch_settings(cls, model: Model, plan: TrainingPlan) -> list[str]:
         """transformers, training_args.py."""
         flags = [

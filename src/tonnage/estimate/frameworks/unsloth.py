@@ -17,6 +17,7 @@ from tonnage.kernel.term import Term
 from tonnage.kernel.units import GIB, counted
 from tonnage.numerics.precisions import precision
 from tonnage.runtimes.parts.fused import Unsloth as Layers
+from tonnage.spec import TrainingPlan
 from tonnage.tape import TOKEN, Code, Extent, Held, Layer, Setting, Tensor
 
 NEWEST: Release = (2026, 10)
@@ -30,6 +31,10 @@ BYTES_PER_LOGIT, MOST, PARTS_STEP = 16.0, 4 * GIB, 4  # fused_losses/cross_entro
 
 class Unsloth(Transformers):
     """A run of Unsloth."""
+
+    @classmethod
+    def sizes_of_loss(cls, plan: TrainingPlan) -> tuple[str, ...]:
+        return ("sequence_length", "micro_batch_size")
 
     @property
     def release(self) -> Release:

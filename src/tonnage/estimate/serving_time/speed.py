@@ -81,19 +81,27 @@ def serving_speed(
     if memory.memory.value > usable and replica.pool is None:
         question.warn("it does not fit: the times are those that it would have on an accelerator with more memory.")
     _notes(replica.clock, plan, cluster, served, replica_load, question)
-    speed = _speed(replica, plan, cluster, served, replica_load)
+    speed = speed_of(replica, plan, cluster, served, replica_load)
     return replace(speed, figures=replace(speed.figures, **_bands(replica.clock, speed.figures)))
 
 
 def replica_of(
-    model: Model, plan: ServingPlan, cluster: Cluster, memory: ServingMemory, usable: int, load: Load
+    model: Model,
+    plan: ServingPlan,
+    cluster: Cluster,
+    memory: ServingMemory,
+    usable: int,
+    load: Load,
+    passes: PassTime | Drafted | None = None,
 ) -> Replica:
-    """MissingDatum where the times of this plan, or of this machine, are not known."""
+    """One replica of a plan; `passes`: its clock, where somebody has made it. MissingDatum where the times of this
+    plan, or of this machine, are not known.
+    """
     if not any(branch.kind == "decoder" for branch in model.branches):
         raise MissingDatum("{model} makes no tokens: there are no times of an answer.", model=model.name)
     pool = pool_tokens(model, plan, cluster, memory, usable, load)
     return Replica(
-        clock=clock(model, replace(plan, concurrency=1), cluster),
+        clock=passes or clock(model, replace(plan, concurrency=1), cluster),
         policy=policy(plan, cluster.accelerator, pool),
         pool=pool,
     )
@@ -198,9 +206,10 @@ def _bands(clock: PassTime | Drafted, figures: ServingDocument[Term]) -> dict[st
     }
 
 
-def _speed(
+def speed_of(
     replica: Replica, plan: ServingPlan, cluster: Cluster, served: ServingTimes, replica_load: ReplicaLoad
 ) -> Speed:
+    """The figures of all replicas, from the times of one."""
     load, clock = replica_load.load, replica.clock
     prompt, answer, context = served.prompt_tokens, served.answer_tokens, served.context_tokens
     steady = _Steady(load, plan)

@@ -18,7 +18,7 @@ from tonnage.estimate.step.rank import Stage, largest_weight, largest_weights, l
 from tonnage.estimate.step.states import KeptTensors, States, foreach_copies
 from tonnage.estimate.step.views import StageView, WalkedStep
 from tonnage.formulas import memory as f
-from tonnage.kernel.formula import Number, maximum
+from tonnage.kernel.formula import Number, is_any, maximum
 from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.ops import Norm
@@ -261,6 +261,34 @@ class StageMemory(States):
                     best[point.phase] = size, point
             chosen = [point for _, point in best.values()]
         return tuple(map(self._term, (*map(self._phase, chosen), self._optimizer_step, *self._around)))
+
+    def moments(self) -> Iterator[tuple[Term, Number]]:
+        """The moments that need most of their phase in some plan of an array, in the order of `phases`, each with
+        where it is that: arrays of bool, or a bool that holds for all plans.
+        """
+        fullest: dict[str, list[tuple[Point, Number]]] = {}
+        most: dict[str, Number] = {}
+        seen: set[tuple[object, ...]] = set()
+        for point in self.points:
+            key = (point.phase, point.place, id(point.live), point.table_made)
+            if key in seen:  # as large as one before it, which stands for both
+                continue
+            seen.add(key)
+            size = self._rest(point) + self._here(point)
+            before = fullest.get(point.phase)
+            if before is None:
+                fullest[point.phase], most[point.phase] = [(point, True)], size
+                continue
+            larger = size > most[point.phase]
+            if is_any(larger):
+                left = [(other, where & (larger ^ True)) for other, where in before]
+                fullest[point.phase] = [*((other, where) for other, where in left if is_any(where)), (point, larger)]
+                most[point.phase] = maximum(most[point.phase], size)
+        for points_of_phase in fullest.values():
+            for point, where in points_of_phase:
+                yield self._term(self._phase(point)), where
+        for phase in (self._optimizer_step, *self._around):
+            yield self._term(phase), True
 
     @cached_property
     def _around(self) -> tuple[Phase, ...]:

@@ -193,7 +193,7 @@ class StepTime(LayerTime):
         if self.slowest is not None:
             parts = self.tree(self.slowest)
         else:
-            parts = [Term.max("slowest stage", *(Term.sum("stage", *self.tree(passes)) for passes in self._kinds))]
+            parts = [Term.max("slowest stage", *(Term.sum("stage", *self.tree(passes)) for passes in self.kinds))]
         if self.plan.pipeline_parallel_size > 1:
             parts.append(self.sent("to the next stage and back", *self.between))
         return Term.sum("one micro-batch", *parts)
@@ -203,11 +203,11 @@ class StepTime(LayerTime):
         """One micro-batch on the stage that takes longest; None where that is not the same stage in all plans of an
         array.
         """
-        most = reduce(maximum, (passes.seconds for passes in self._kinds))
-        return next((passes for passes in self._kinds if not is_any(passes.seconds < most)), None)
+        most = reduce(maximum, (passes.seconds for passes in self.kinds))
+        return next((passes for passes in self.kinds if not is_any(passes.seconds < most)), None)
 
     @cached_property
-    def _kinds(self) -> list[Passes]:
+    def kinds(self) -> list[Passes]:
         """One stage of each kind: those that do the same are counted once."""
         return list({id(passes): passes for passes in self.stages}.values())
 

@@ -12,11 +12,12 @@ from tonnage.estimate.memory import Step
 from tonnage.estimate.plan.pipeline_boxes import StageSeconds, StepSeconds, Work
 from tonnage.estimate.plan.schedule import schedule_of
 from tonnage.estimate.step_time.counted import Conventions
+from tonnage.estimate.step_time.layer_time import Passes
 from tonnage.estimate.step_time.step import MOVING, ON_HOST, WHEN, StepTime
 from tonnage.estimate.step_time.traffic import traffic
 from tonnage.formulas import time as f
 from tonnage.kernel.errors import MissingDatum
-from tonnage.kernel.formula import Number
+from tonnage.kernel.formula import Number, is_any
 from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.runtimes import training_runtime
@@ -90,9 +91,13 @@ class Timing:
     @cached_property
     def spent(self) -> dict[str, Number]:
         """Seconds of a step by what it waits for: together they are the step."""
-        walk, count = self.walk, self.plan.num_microbatches
-        passes = walk.slowest
+        passes = self.walk.slowest
         assert passes is not None  # of one plan
+        return self.spent_by(passes)
+
+    def spent_by(self, passes: Passes) -> dict[str, Number]:
+        """The same where these passes are those of the slowest stage; of an array in the plans in which they are."""
+        walk, count = self.walk, self.plan.num_microbatches
         by_resource: defaultdict[str, Number] = defaultdict(int)
         for (_, kind), spent in passes.kernels.items():
             by_resource[RESOURCES[kind]] += count * spent.seconds
@@ -102,7 +107,9 @@ class Timing:
         by_resource["links between stages"] += count * walk.between[0]
         for part in walk.parts:
             by_resource[part.resource] += part.term.value
-        seconds_by_resource = {name: walk.framework * seconds for name, seconds in by_resource.items() if seconds}
+        seconds_by_resource = {
+            name: walk.framework * seconds for name, seconds in by_resource.items() if is_any(seconds)
+        }
         if (slow := walk.stragglers.value) > 1:
             seconds_by_resource["the slowest node"] = (slow - 1) * sum(seconds_by_resource.values())
         if walk.update:

@@ -8,6 +8,7 @@ from litestar import MediaType, Response, get
 from tonnage.documents import schema as d
 from tonnage.kernel.encoding import encode
 from tonnage.kernel.version import __version__
+from tonnage.web.batch import MAX_ROWS
 from tonnage.web.listings import MODEL, PRICES
 from tonnage.web.schema import documents as w
 from tonnage.web.schema import jobs_and_saved, options
@@ -66,7 +67,15 @@ INFO = {
 
 def document() -> Schema:
     """The OpenAPI document."""
-    types = {w.LaunchDocument, d.TimelineDocument, d.ErrorDocument, w.OptionRow, *jobs_and_saved.TYPES}
+    types = {
+        w.LaunchDocument,
+        d.TimelineDocument,
+        d.TrainBatchDocument,
+        d.ServeBatchDocument,
+        d.ErrorDocument,
+        w.OptionRow,
+        *jobs_and_saved.TYPES,
+    }
     types |= {kind for kinds in ANSWERS.values() for kind in kinds}
     types |= {kind for kinds, _, _ in LISTED.values() for kind in kinds}
     _, schemas = msgspec.json.schema_components(
@@ -92,7 +101,29 @@ def _questions() -> Schema:
     paths = {f"/v1/{verb}": _question(verb, SUMMARIES[verb], _forms(verb), kinds) for verb, kinds in ANSWERS.items()}
     paths["/v1/launch"] = _question("launch", started, launch, (w.LaunchDocument,))
     paths["/v1/timeline"] = _question("timeline", drawn, ref("TrainQuestion"), (d.TimelineDocument,))
+    columns = "many questions of train or serve at once: columns of figures, an entry for each row"
+    paths["/v1/batch"] = _question("batch", columns, _batch(), (d.TrainBatchDocument, d.ServeBatchDocument))
     return paths
+
+
+def _batch() -> Schema:
+    """The schema of many questions: rows or columns of them, with what holds for all."""
+    question: Schema = {"type": "object", "description": "fields of a question to the verb"}
+    column: Schema = {"type": "array", "maxItems": MAX_ROWS}
+    fields: Schema = {
+        "verb": {"enum": ["train", "serve"]},
+        "rows": column | {"items": question},
+        "columns": {"type": "object", "additionalProperties": column, "description": "lists of the same length"},
+        "options": question | {"description": "fields that hold for all rows"},
+        "keep": {"type": "array", "items": {"type": "string"}, "description": "fields that only come back"},
+    }
+    return {
+        "type": "object",
+        "required": ["verb"],
+        "properties": fields,
+        "oneOf": [{"required": ["rows"]}, {"required": ["columns"]}],
+        "additionalProperties": False,
+    }
 
 
 def _forms(verb: str) -> Schema:
