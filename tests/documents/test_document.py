@@ -163,7 +163,7 @@ PRINTED = {
 }
 # tests/trace/test_measure.py, tests/estimate/money/test_prices_refresh.py, tests/search/test_sweep_local.py,
 # tests/web/test_timeline.py
-ELSEWHERE = ("MeasureDocument", "RefreshDocument", "SweepDocument", "TimelineDocument")
+ELSEWHERE = ("AnswerSummary", "MeasureDocument", "RefreshDocument", "SweepDocument", "TimelineDocument")
 
 
 @pytest.mark.parametrize("arguments", PRINTED, ids=" ".join)

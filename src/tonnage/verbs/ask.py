@@ -14,6 +14,7 @@ from tonnage.kernel import reach
 from tonnage.question.command_line import command, line
 from tonnage.question.read import Read, in_fields, read
 from tonnage.question.verbs import FORMS, form_of, kind_of
+from tonnage.verbs.answered import FULL, document_of
 
 __all__ = ["ANSWERED", "Reply", "ask", "line", "training", "words_of"]
 
@@ -30,13 +31,15 @@ class Reply(NamedTuple):
     words: tuple[str, ...]
 
 
-def ask(verb: str, question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> Reply:
-    """Answer a question. Raises TonnageError as the command line does; `within` says what may be read for it."""
+def ask(verb: str, question: Mapping[str, Any], within: reach.Reach = reach.Reach(), *, detail: str = FULL) -> Reply:
+    """Answer a question. Raises TonnageError as the command line does; `within` says what may be read for it,
+    `detail` whether the document is the whole one or its summary.
+    """
     with reach.limited(within):
         parsed = read(verb, question)
         with in_fields(parsed):
             answer = _module(parsed).answer(parsed.given)
-            return Reply(answer.document, int(answer.status), command(parsed.form, question))
+            return Reply(document_of(answer, detail), int(answer.status), command(parsed.form, question))
 
 
 def training(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> tuple[Any, tuple[str, ...]]:

@@ -9,6 +9,9 @@ import msgspec
 from litestar import MediaType, Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import OR, listed
+from tonnage.verbs.answered import DETAILS, FULL
 from tonnage.web.answer import EncodedAnswer
 from tonnage.web.launch import LAUNCH
 from tonnage.web.state import Running
@@ -16,6 +19,8 @@ from tonnage.web.timeline import TIMELINE
 from tonnage.web.wire.body import question_of, read
 
 VERBS = ("train", "serve", "plan", "max", "compare", "rules", "explain", LAUNCH, TIMELINE)
+SUMMARISED = frozenset({"train", "serve"})  # whose documents have a summary here
+DETAIL = "detail"
 SEARCHES = frozenset({"plan", "max", "compare"})
 SEARCHED = frozenset({"frontier", "for_my_machine", "simulate", "trace", "percentile"})  # of `serve`
 Asking = Request[Any, Any, Any]
@@ -30,7 +35,7 @@ async def asked(request: Asking, verb: str) -> Response[bytes]:
     """Read a question, and answer it or say why not."""
     running: Running = request.app.state.running
     body = await read(request, running.limits)
-    return responded(await _found(request, verb, body, question_of(body)))
+    return responded(await _found(request, verb, body, question_of(body), detail_of(request)))
 
 
 async def answer_to(request: Asking, verb: str, question: dict[str, Any]) -> EncodedAnswer:
@@ -47,14 +52,26 @@ async def answer_at_once(request: Asking, verb: str, question: dict[str, Any]) -
     return await _found(request, verb, body, question)
 
 
-async def _found(request: Asking, verb: str, body: bytes, question: dict[str, Any]) -> EncodedAnswer:
+async def _found(
+    request: Asking, verb: str, body: bytes, question: dict[str, Any], detail: str = FULL
+) -> EncodedAnswer:
     """What was answered a short while ago to the same bytes, or is now."""
     running: Running = request.app.state.running
-    answer = running.kept.get(verb, body)
+    answer = running.kept.get(verb, body, detail)
     if answer is None:
-        answer = await _while_wanted(request, running.answered(verb, question, is_search(verb, question)))
-        running.kept.put(verb, body, answer)
+        answer = await _while_wanted(request, running.answered(verb, question, is_search(verb, question), detail))
+        running.kept.put(verb, body, answer, detail)
     return answer
+
+
+def detail_of(request: Asking) -> str:
+    """How much of the document is asked for."""
+    detail = request.query_params.get(DETAIL, FULL)
+    if detail not in DETAILS:
+        raise InvalidInput(
+            "{name} is {details}. Got {detail}.", name=DETAIL, details=listed(DETAILS, OR), detail=shown(detail)
+        )
+    return detail
 
 
 def responded(answer: EncodedAnswer) -> Response[bytes]:
@@ -82,7 +99,7 @@ async def _watched(request: Asking, left: Event) -> None:
 
 
 def _route(verb: str) -> HTTPRouteHandler:
-    @post(f"/v1/{verb}", status_code=200, name=verb)
+    @post(f"/v1/{verb}", status_code=200, name=verb, query=(DETAIL,) if verb in SUMMARISED else ())
     async def answer(request: Asking) -> Response[bytes]:
         return await asked(request, verb)
 

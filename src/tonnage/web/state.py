@@ -10,6 +10,7 @@ from typing import Any
 from litestar import Litestar
 
 from tonnage.kernel.message import Message
+from tonnage.verbs.answered import FULL
 from tonnage.web.answer import EncodedAnswer, Refusal
 from tonnage.web.process.pool import Pool
 from tonnage.web.settings import Settings
@@ -41,7 +42,7 @@ class Running:
             await self._quick.answered("rules", {"names": ["A6"]}, Event())
 
     def answered(
-        self, verb: str, question: Mapping[str, Any], search: bool
+        self, verb: str, question: Mapping[str, Any], search: bool, detail: str = FULL
     ) -> Callable[[Event], Awaitable[EncodedAnswer]]:
         """What answers, until nobody waits any more; Refusal where too many wait already."""
 
@@ -57,7 +58,7 @@ class Running:
             self._now += 1
             self._in_use[pool] += 1
             try:
-                return await pool.answered(verb, question, left)
+                return await pool.answered(verb, question, left, detail)
             finally:
                 self._now -= 1
                 self._in_use[pool] -= 1

@@ -15,6 +15,7 @@ from typing import Any
 
 from tonnage.kernel.message import Message
 from tonnage.kernel.reach import Reach
+from tonnage.verbs.answered import FULL
 from tonnage.web.answer import EncodedAnswer, Refusal
 from tonnage.web.process.worker import work
 
@@ -56,15 +57,19 @@ class Pool:
         self._threads = ThreadPoolExecutor(size, "tonnage-web")  # as many as processes: a thread always finds one idle
         self._closed = Event()
 
-    async def answered(self, verb: str, question: Mapping[str, Any], left: Event) -> EncodedAnswer:
-        """The answer, or Refusal. `left`: set where nobody waits for it any more."""
+    async def answered(self, verb: str, question: Mapping[str, Any], left: Event, detail: str = FULL) -> EncodedAnswer:
+        """The answer, or Refusal. `left`: set where nobody waits for it any more; `detail`: of its document."""
         loop = asyncio.get_running_loop()
-        outcome = await loop.run_in_executor(self._threads, self._answered, verb, question, left, time.monotonic())
+        outcome = await loop.run_in_executor(
+            self._threads, self._answered, (verb, question, detail), left, time.monotonic()
+        )
         if isinstance(outcome, Refusal):
             raise outcome
         return outcome
 
-    def _answered(self, verb: str, question: Mapping[str, Any], left: Event, since: float) -> EncodedAnswer | Refusal:
+    def _answered(
+        self, asked: tuple[str, Mapping[str, Any], str], left: Event, since: float
+    ) -> EncodedAnswer | Refusal:
         start = time.monotonic()
         if left.is_set() or start - since > WAIT:
             return Refusal(503, "Busy", "others were answered first, for too long: ask again.")
@@ -77,7 +82,7 @@ class Pool:
             return Refusal(503, "Busy", "the system has no room for another process: ask again in a moment.")
         deadline = start + self._seconds
         try:
-            worker.line.send((verb, question))
+            worker.line.send(asked)
             while not worker.line.poll(LOOK):
                 if left.is_set():  # what is nearly done is cheaper than a new process
                     deadline = min(deadline, time.monotonic() + GRACE)

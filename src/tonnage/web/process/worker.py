@@ -19,10 +19,10 @@ def work(line: Connection, within: Reach, memory_bytes: int) -> None:
     collect_seldom()
     while True:
         try:
-            verb, question = line.recv()
+            verb, question, detail = line.recv()
         except (EOFError, OSError):
             return
-        line.send(answered(verb, question, within))
+        line.send(answered(verb, question, within, detail))
 
 
 def _limit(memory_bytes: int) -> None:
