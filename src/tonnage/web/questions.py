@@ -11,7 +11,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import OR, listed
-from tonnage.verbs.answered import DETAILS, FULL
+from tonnage.verbs.answered import DETAILS, FULL, SUMMARY
 from tonnage.web.answer import EncodedAnswer
 from tonnage.web.launch import LAUNCH
 from tonnage.web.state import Running
@@ -21,6 +21,7 @@ from tonnage.web.wire.body import question_of, read
 VERBS = ("train", "serve", "plan", "max", "compare", "rules", "explain", LAUNCH, TIMELINE)
 SUMMARISED = frozenset({"train", "serve"})  # whose documents have a summary here
 DETAIL = "detail"
+SOON = 0.05  # seconds of an answer before anybody looks whether its client has left
 SEARCHES = frozenset({"plan", "max", "compare"})
 SEARCHED = frozenset({"frontier", "for_my_machine", "simulate", "trace", "percentile"})  # of `serve`
 Asking = Request[Any, Any, Any]
@@ -43,13 +44,10 @@ async def answer_to(request: Asking, verb: str, question: dict[str, Any]) -> Enc
     return await _found(request, verb, msgspec.json.encode(question), question)
 
 
-async def answer_at_once(request: Asking, verb: str, question: dict[str, Any]) -> EncodedAnswer | None:
-    """The answer to a question that came in no body; None where it would have to wait for others."""
-    running: Running = request.app.state.running
+def kept_answer(running: Running, verb: str, question: dict[str, Any]) -> EncodedAnswer | None:
+    """The answer to a question that was asked a short while ago, or the summary of it; nobody is asked for it."""
     body = msgspec.json.encode(question)
-    if running.kept.get(verb, body) is None and not running.is_idle(is_search(verb, question)):
-        return None
-    return await _found(request, verb, body, question)
+    return running.kept.get(verb, body) or running.kept.get(verb, body, SUMMARY)
 
 
 async def _found(
@@ -83,13 +81,18 @@ def responded(answer: EncodedAnswer) -> Response[bytes]:
 
 
 async def _while_wanted(request: Asking, answering: Callable[[Event], Awaitable[EncodedAnswer]]) -> EncodedAnswer:
-    """The answer; a client that leaves ends the work for it."""
+    """The answer; a client that leaves ends the work for it, where that takes any time."""
     left = Event()
-    watching = asyncio.create_task(_watched(request, left))
+    watching: list[asyncio.Task[None]] = []
+    later = asyncio.get_running_loop().call_later(
+        SOON, lambda: watching.append(asyncio.create_task(_watched(request, left)))
+    )
     try:
         return await answering(left)
     finally:
-        watching.cancel()
+        later.cancel()
+        for task in watching:
+            task.cancel()
 
 
 async def _watched(request: Asking, left: Event) -> None:
