@@ -187,7 +187,7 @@ def busy(tmp_path):
 
 def figures(client, name):
     """The plan, when its figures are there."""
-    for _ in range(600):
+    for _ in range(2400):
         plan = client.get(f"/v1/saved/{name}").json()["plan"]
         if plan["status"] is not None:
             return plan
