@@ -5,7 +5,8 @@ Writes results_page.json.
 
 An input is typed (a sequence length that was not asked before, so that the server estimates), and the time runs until
 the verdict and the facts of the newest answer are drawn, from its summary, and the browser has painted them; a second
-row until its breakdowns are drawn too, a third until the next best moves, which are asked for after them, are. Tables that the page asks for later still are not counted: they never hold the answer up.
+row until its breakdowns are drawn too, a third until the next best moves, which are asked for after them, are. Tables
+that the page asks for later still are not counted: they never hold the answer up.
 """
 
 import argparse
@@ -25,8 +26,7 @@ QUESTIONS = {
         "sequence_length",
     ),
     "training on 256, sixteen stages": (
-        "tab=train&model=deepseek-v3&on=32x8xH100-SXM-80GB&runtime=megatron&pipeline_parallel_size=16"
-        "&expert_parallel_size=16",
+        "tab=train&model=deepseek-v3&on=32x8xH100-SXM-80GB&runtime=megatron&pipeline_parallel_size=16&expert_parallel_size=16",
         "sequence_length",
     ),
     "serving": (
