@@ -4,8 +4,9 @@ Writes results_page.json.
     make bench-page
 
 An input is typed (a sequence length that was not asked before, so that the server estimates), and the time runs until
-the newest answer is drawn and the browser has painted it; a second row until the next best moves, which are asked for
-after it, are drawn too. Tables that the page asks for later still are not counted: they never hold the answer up.
+the verdict and the facts of the newest answer are drawn, from its summary, and the browser has painted them; a second
+row until its breakdowns are drawn too, a third until the next best moves, which are asked for after them, are. Tables
+that the page asks for later still are not counted: they never hold the answer up.
 """
 
 import argparse
@@ -24,6 +25,10 @@ QUESTIONS = {
         "tab=train&model=llama-3.1-70b&on=8x8xH100-SXM-80GB&tensor_parallel_size=8&pipeline_parallel_size=4",
         "sequence_length",
     ),
+    "training on 256, sixteen stages": (
+        "tab=train&model=deepseek-v3&on=32x8xH100-SXM-80GB&runtime=megatron&pipeline_parallel_size=16&expert_parallel_size=16",
+        "sequence_length",
+    ),
     "serving": (
         "tab=serve&model=llama-3.1-70b&on=4xH100-SXM-80GB&weights=fp8&concurrency=16&output_tokens=512",
         "input_tokens",
@@ -33,19 +38,21 @@ PACE = 200  # ms between an answer and the next input: a fast typist's
 TYPED = """async ([name, value]) => {
     const field = document.querySelector(`[name="${name}"], #${name}`);
     const begun = performance.now();
-    const before = document.body.dataset.drawn;
+    const { drawn: before, foretold: earlier } = document.body.dataset;
     const painted = (ready) => new Promise((done) => {
         const look = () => (ready() ? requestAnimationFrame(() => setTimeout(done, 0)) : setTimeout(look, 0));
         setTimeout(look, 0);
     });
     field.value = value;
     field.dispatchEvent(new Event("input", { bubbles: true }));
+    await painted(() => document.body.dataset.foretold !== earlier);
+    const foretold = performance.now() - begun;
     await painted(() => document.body.dataset.drawn !== before);
     const drawn = performance.now() - begun;
     await painted(() => !("asking" in document.body.dataset));
     const settled = performance.now() - begun;
     await new Promise((done) => setTimeout(done, PACE));
-    return [drawn, settled];
+    return [foretold, drawn, settled];
 }""".replace("PACE", str(PACE))
 
 
@@ -57,8 +64,9 @@ def times(page: object, fragment: str, field: str, count: int) -> dict[str, list
     page.evaluate(TYPED, [field, "1000"])  # type: ignore[attr-defined]
     found = [page.evaluate(TYPED, [field, str(1024 + 32 * at)]) for at in range(count)]  # type: ignore[attr-defined]
     return {
-        "redraw": sorted(drawn for drawn, _ in found),
-        "redraw with the next best moves": sorted(settled for _, settled in found),
+        "redraw of the verdict": sorted(foretold for foretold, _, _ in found),
+        "redraw": sorted(drawn for _, drawn, _ in found),
+        "redraw with the next best moves": sorted(settled for _, _, settled in found),
     }
 
 

@@ -12,6 +12,7 @@ that others use are noise.
 """
 
 import argparse
+import http.client
 import json
 import os
 import re
@@ -240,6 +241,36 @@ def soaked(server: Server, seconds: float, part: float = 20.0) -> list[dict[str,
     return [{"name": name, "value": value, "unit": unit} for name, value, unit in rows]
 
 
+def saved_at_once(seconds: float, clients: int = 200, each: float = 2.0) -> list[dict[str, object]]:
+    """Plans that so many clients save at the same time, each on a line of its own, one every `each` seconds."""
+    times: list[float] = []
+    refused: list[int] = []
+
+    def save(number: int, begins: float) -> None:
+        line = http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)
+        for turn in range(max(round(seconds / each), 1)):
+            time.sleep(max(begins + each * (turn + number / clients) - time.monotonic(), 0))
+            question = {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB", "sequence_length": 4096 + turn}
+            body = json.dumps({"name": f"plan {number} {turn}", "verb": "train", "question": question})
+            start = time.monotonic()
+            line.request("POST", "/v1/saved", body, {"Content-Type": "application/json"})
+            response = line.getresponse()
+            response.read()
+            times.append(time.monotonic() - start)
+            if response.status != 201:
+                refused.append(response.status)
+        line.close()
+
+    with tempfile.TemporaryDirectory() as folder, serving("--store", f"sqlite:///{folder}/plans.db"):
+        begins = time.monotonic() + 1
+        threads = [threading.Thread(target=save, args=(number, begins)) for number in range(clients)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return _saving_rows(f"POST /v1/saved by {clients} clients, each every {each:g} s", times, len(refused))
+
+
 def saved_under_load(seconds: float, clients: int = 200) -> list[dict[str, object]]:
     """Plans that one client saves while so many others ask distinct questions as fast as they can."""
     with tempfile.TemporaryDirectory() as folder, serving("--store", f"sqlite:///{folder}/plans.db") as server:
@@ -263,12 +294,16 @@ def saved_under_load(seconds: float, clients: int = 200) -> list[dict[str, objec
                 error.close()
             times.append(time.monotonic() - start)
         asking.join()
-    times.sort()
+    return _saving_rows(f"POST /v1/saved under {clients} clients", times, refused)
+
+
+def _saving_rows(what: str, times: list[float], refused: int) -> list[dict[str, object]]:
+    times = sorted(times)
     rows = [
-        (f"POST /v1/saved under {clients} clients: saves", len(times), "saves"),
-        (f"POST /v1/saved under {clients} clients: refused", refused, "saves"),
-        (f"POST /v1/saved under {clients} clients: p50", times[len(times) // 2], "s"),
-        (f"POST /v1/saved under {clients} clients: p99", times[int(len(times) * 0.99)], "s"),
+        (f"{what}: saves", len(times), "saves"),
+        (f"{what}: refused", refused, "saves"),
+        (f"{what}: p50", times[len(times) // 2], "s"),
+        (f"{what}: p99", times[int(len(times) * 0.99)], "s"),
     ]
     return [{"name": name, "value": value, "unit": unit} for name, value, unit in rows]
 
@@ -302,6 +337,7 @@ def main() -> None:
         rows.append({"name": "memory of all processes after it", "value": server.memory(), "unit": "bytes"})
         if said.soak:
             rows += soaked(server, said.soak)
+    rows += saved_at_once(said.seconds)
     rows += saved_under_load(said.seconds)
     said.out.write_text(json.dumps(rows, indent=2) + "\n")
 

@@ -29,7 +29,7 @@ What to do next:
 
 def head(answer: Any, *figures: str) -> Iterator[str]:
     """The command, the verdict, where the memory goes, and the named figures of an answer."""
-    document = answer.summary()
+    document = answer.without_trees()
     yield f"$ {answer.command}"
     yield verdict_line(document)
     yield from tree_lines(answer.memory, depth=1)

@@ -186,8 +186,8 @@ def _client() -> Any:
     from tonnage.web.process.pool import Pool
     from tonnage.web.settings import Settings
 
-    async def answer_here(pool: Any, verb: str, question: Mapping[str, Any], _left: Any) -> Any:
-        found = answered(verb, question, pool._within)
+    async def answer_here(pool: Any, verb: str, question: Mapping[str, Any], _left: Any, detail: str = "full") -> Any:
+        found = answered(verb, question, pool._within, detail)
         if isinstance(found, Refusal):
             raise found
         return found

@@ -164,6 +164,7 @@ PRINTED = {
 # tests/trace/test_measure.py, tests/estimate/money/test_prices_refresh.py, tests/search/test_sweep_local.py,
 # tests/web/test_timeline.py, tests/web/test_batch.py
 ELSEWHERE = (
+    "AnswerSummary",
     "MeasureDocument",
     "RefreshDocument",
     "ServeBatchDocument",

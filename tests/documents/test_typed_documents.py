@@ -79,7 +79,7 @@ def test_an_answer_its_document_and_its_dictionary_say_the_same():
     assert isinstance(document, AnswerDocument) and isinstance(answer.serving.ttft_seconds, Term)
     assert isinstance(document.serving.ttft_seconds, TermDocument)
     assert document.serving.ttft_seconds.value == answer.serving.ttft_seconds.value
-    whole, short = answer.to_dict(), answer.summary()
+    whole, short = answer.to_dict(), answer.without_trees()
     assert whole == builtins(document) == json.loads(encode(document))
     assert whole["schema"] == short["schema"] == SCHEMA and next(iter(whole)) == "schema"
     assert set(whole) - set(short) == {"memory", "ranks"}

@@ -17,17 +17,17 @@ import pytest
 import tonnage
 from tonnage.cli import main
 from tonnage.cli.mcp import skill
+from tonnage.documents.document import builtins, encode
 from tonnage.kernel.reach import Reach
-from tonnage.mcp_server.shorter import LONGEST, shorter
-from tonnage.mcp_server.tools import BY_NAME, CHOICES, TOOLS, description, fields, input_schema, listed
-from tonnage.verbs.ask import ask
+from tonnage.mcp_server.tools import BY_NAME, CHOICES, OPTIONS, TOOLS, fields, input_schema, listed, options_of_verb
+from tonnage.verbs.ask import ask, words_of
 
 pytest.importorskip("mcp.server.mcpserver", reason="needs tonnage[mcp]")
 from mcp import StdioServerParameters, types
 from mcp.client import Client
 from mcp.client.stdio import stdio_client
 
-from tonnage.mcp_server.server import Settings, answer
+from tonnage.mcp_server.server import Settings, answer, tools
 
 QUESTIONS = {
     "train": {"model": "llama-3.1-8b", "on": "8xh100", "sequence_length": "8k", "recompute": "full"},
@@ -66,9 +66,11 @@ def _with_client(act, *options, transport=None, language="en"):
     return anyio.run(run)
 
 
-def _printed(verb, question, capsys):
-    from tonnage.verbs.ask import words_of
+def _words(verb):
+    return words_of(verb, QUESTIONS[verb])
 
+
+def _printed(verb, question, capsys):
     main([*words_of(verb, question), "--json"])
     return json.loads(capsys.readouterr().out)
 
@@ -90,9 +92,9 @@ def told():
 
 
 def test_a_client_of_the_official_package_lists_every_tool(told):
-    tools, _, instructions = told
-    assert [tool.name for tool in tools] == [tool.verb for tool in TOOLS] == [*QUESTIONS]
-    assert all(tool.annotations.read_only_hint and tool.output_schema["required"] == ["schema"] for tool in tools)
+    named, _, instructions = told
+    assert [tool.name for tool in named] == [*(tool.verb for tool in TOOLS), OPTIONS] == [*QUESTIONS, OPTIONS]
+    assert all(tool.annotations.read_only_hint and tool.output_schema["required"] == ["schema"] for tool in named)
     assert "refused, not guessed" in instructions
 
 
@@ -102,7 +104,8 @@ def test_a_client_calls_it_and_gets_the_document_of_json(told, verb, capsys):
     assert not short.is_error and not whole.is_error
     printed = _printed(verb, QUESTIONS[verb], capsys)
     assert whole.structured_content == printed
-    assert short.structured_content == (shorter(printed) if BY_NAME[verb].short else printed)
+    main([*_words(verb), "--json", "summary"] if verb != "explain" else [*_words(verb), "--json"])
+    assert short.structured_content == json.loads(capsys.readouterr().out)
 
 
 @pytest.fixture(scope="module")
@@ -127,9 +130,9 @@ def test_an_assistant_is_told_the_same_in_english_where_chinese_is_spoken(told, 
 
 
 def test_tools_and_errors_are_english_where_chinese_is_spoken(told, told_where_chinese_is_spoken):
-    tools, _, wrong = told_where_chinese_is_spoken
-    assert tools[0].description == told[0][0].description  # of --offline the hints alone are others
-    assert [each.input_schema for each in tools] == [each.input_schema for each in told[0]]
+    chinese, _, wrong = told_where_chinese_is_spoken
+    assert chinese[0].description == told[0][0].description  # of --offline the hints alone are others
+    assert [each.input_schema for each in chinese] == [each.input_schema for each in told[0]]
     assert all(found.is_error and found.content[0].text.isascii() for found in wrong)
 
 
@@ -139,13 +142,11 @@ def test_every_tool_takes_detail_and_says_so(tool, detail):
     assert input_schema(tool)["properties"]["detail"]["enum"] == ["summary", "full"]
     found = answer(tool.verb, {**QUESTIONS[tool.verb], "detail": detail}, NO_FILES)
     assert not found.is_error
-    assert ("This is a part of the document" in found.content[0].text) == (detail == "summary" and tool.short)
+    assert ("This is a summary of the document" in found.content[0].text) == (detail == "summary")
 
 
 @pytest.mark.parametrize("verb", ["train", "serve", "plan", "max"])
 def test_the_text_begins_with_the_line_that_the_verb_prints_first(told, verb, capsys):
-    from tonnage.verbs.ask import words_of
-
     main([*words_of(verb, QUESTIONS[verb])])
     first, *rest = told[1][verb][0].content[0].text.splitlines()
     assert first == capsys.readouterr().out.splitlines()[0]
@@ -155,20 +156,40 @@ def test_the_text_begins_with_the_line_that_the_verb_prints_first(told, verb, ca
 def _is_part(part, whole):
     if isinstance(whole, dict):
         return isinstance(part, dict) and all(
-            name in whole and _is_part(each, whole[name]) for name, each in part.items()
+            name == "parts" or (name in whole and _is_part(each, whole[name])) for name, each in part.items()
         )
     if isinstance(whole, list):
         return isinstance(part, list) and len(part) <= len(whole) and all(map(_is_part, part, whole))
     return type(part) is type(whole) and part == whole
 
 
-@pytest.mark.parametrize("verb", [tool.verb for tool in TOOLS if tool.short])
+@pytest.mark.parametrize("verb", QUESTIONS)
 def test_a_summary_is_a_part_of_the_document_and_short(told, verb):
     short, whole = (found.structured_content for found in told[1][verb])
-    assert _is_part(short, whole)
-    assert len(json.dumps(short)) < 25_000
-    assert short["question"].keys() == whole["question"].keys() and short["warnings"] == whole["warnings"][:LONGEST]
+    left_out = short.get("left_out", {})
+    assert _is_part({name: each for name, each in short.items() if name != "left_out"}, whole)
+    if "question" in whole:
+        assert len(short["question"]) + left_out.get("question", 0) == len(whole["question"])
+        assert len(short["warnings"]) + left_out.get("warnings", 0) == len(whole["warnings"])
     assert not _is_part({**short, "surprise": 1}, whole) and not _is_part({**short, "schema": "tonnage/0"}, whole)
+
+
+LONG = {
+    "train": {"model": "kimi-k2-instruct", "on": "8xh100", "tokens": "1T", "deadline": "30d", "budget": 1_000_000},
+    "serve": {"model": "qwen3-4b", "on": "4x8xh100", "request_rate": 3, "input_tokens": 800, "output_tokens": 50},
+    "plan": {"model": "llama-3.2-1b", "on": "8xh100,8xa100", "top": 50},
+    "max": {"what": "users", "model": "llama-3.1-70b", "on": "8xh100", "context": "8k"},
+    "compare": {"model": "llama-3.1-8b", "on": ["h100", "a100", "l4", "l40s"], "context": ["4k", "8k", "16k", "32k"]},
+    "explain": {},
+}
+
+
+@pytest.mark.parametrize("question", [QUESTIONS, LONG], ids=["usual", "long"])
+@pytest.mark.parametrize("verb", QUESTIONS)
+def test_an_answer_is_at_most_8_kb_with_its_text(verb, question):
+    found = answer(verb, question[verb], NO_FILES)
+    assert not found.is_error
+    assert len(encode(found.structured_content)) + len(found.content[0].text.encode()) <= 8_000
 
 
 def test_the_schema_of_a_tool_says_unit_and_default_of_the_option():
@@ -178,25 +199,29 @@ def test_the_schema_of_a_tool_says_unit_and_default_of_the_option():
         == "tokens of a sequence; 32k is 32768 [tokens] (default: the model's context, at most 4096)"
     )
     assert known["model"]["type"] == ["string", "object"] and known["on"]["type"] == "string"
-    assert input_schema(BY_NAME["compare"])["properties"]["context"]["type"] == ["string", "number", "array"]
+    assert input_schema(BY_NAME["compare"])["properties"]["count"]["type"] == ["string", "number", "array"]
     goal = input_schema(BY_NAME["plan"])["properties"]["goal"]["description"]
     assert "train: fastest, cheapest or fewest" in goal and "serve: cost, accelerators" in goal
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.verb)
-def test_every_field_of_a_tool_is_spelled_out_or_named(tool):
-    """The rest of a verb's options stand in the description, or are those of train and serve, whose tools name them."""
-    said = description(tool) + "".join(description(BY_NAME[name]) for name in tool.forms if name in ("train", "serve"))
-    spelled = {*input_schema(tool)["properties"], *tool.spelled, *BY_NAME["train"].spelled, *BY_NAME["serve"].spelled}
-    assert {name for name in fields(tool) if name not in spelled and name not in said} == set()
-    assert all(
-        name in fields(tool) or name in CHOICES[tool.verb]
-        for name in spelled & {*CHOICES.get(tool.verb, ()), *tool.spelled}
-    )
+def test_every_field_of_a_tool_is_named_by_the_tool_of_options(tool):
+    found = answer(OPTIONS, {"verb": tool.verb}, NO_FILES)
+    named = [name for names in found.structured_content["options"].values() for name in names]
+    assert sorted(named) == sorted(fields(tool)) and len(encode(found.structured_content)) <= 8_000
+    assert found.structured_content == options_of_verb(tool.verb)
+    assert all(name in named or name in CHOICES[tool.verb] for name in {*CHOICES.get(tool.verb, ()), *tool.spelled})
 
 
-def test_what_an_assistant_is_told_of_all_tools_is_short():
-    assert len(json.dumps(listed())) < 30_000
+@pytest.mark.parametrize("verb", ["trian", "", None, 5])
+def test_the_options_of_what_is_no_verb_are_refused(verb):
+    found = answer(OPTIONS, {"verb": verb}, NO_FILES)
+    assert found.is_error and "verb is one of train, serve, plan" in found.content[0].text
+
+
+def test_what_an_assistant_is_told_of_all_tools_is_at_most_12_kb():
+    told = [tool.model_dump(by_alias=True, exclude_none=True) for tool in tools(NO_FILES.within)]
+    assert len(encode(builtins({"tools": told}))) <= 12_000 and len(encode(listed())) <= 12_000
 
 
 @pytest.mark.parametrize(
@@ -217,6 +242,7 @@ def test_what_an_assistant_is_told_of_all_tools_is_short():
             "error: detail is summary or full. Got 'short'.",
         ),
         ("trian", {}, "error: no tool is called 'trian'. Did you mean 'train'?"),
+        (OPTIONS, {"verb": "train", "name": "tp"}, "options takes verb alone. Got 'name'."),
         ("train", {"model": "nobody/nothing-7b", "on": "h100"}, "model hubs are not asked here"),
         ("train", {"model": "/etc/passwd", "on": "h100"}, "files of the machine that answers are not read"),
         ("plan", {"inventory": "docs/examples/pool.yaml"}, "files of the machine that answers are not read"),
@@ -255,7 +281,7 @@ def test_what_is_wrong_with_a_question_is_an_error_of_the_tool_in_the_words_of_t
 
 
 def test_a_crash_says_that_it_is_one_and_no_more(monkeypatch, caplog):
-    monkeypatch.setattr("tonnage.mcp_server.server.ask", lambda *_: 1 / 0)
+    monkeypatch.setattr("tonnage.mcp_server.server.asked", lambda *_: 1 / 0)
     found = answer("train", QUESTIONS["train"], NO_FILES)
     assert found.is_error and "which is a bug" in found.content[0].text and "division" not in found.content[0].text
     assert "ZeroDivisionError" in caplog.text

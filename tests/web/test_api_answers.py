@@ -216,9 +216,36 @@ def test_what_only_the_api_answers_is_described(client: Client, path):
     )
 
 
+@pytest.mark.parametrize("verb", ["train", "serve"])
+def test_a_summary_is_the_one_of_the_command_line_and_of_the_form_that_is_described(client: Client, capsys, verb):
+    question = {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB"}
+    answer = client.post(f"/v1/{verb}?detail=summary", json=question)
+    words = [verb, "llama-3.1-8b", "--on", "8xH100-SXM-80GB"]
+    main([*words, "--json", "summary"])
+    document = json.loads(capsys.readouterr().out)
+    assert answer.json() == document and len(answer.content) <= 8_000
+    assert answer.headers["Tonnage-Command"] == "tonnage%20" + "%20".join(words)
+    follows(document, {"$ref": "#/components/schemas/AnswerSummary"})
+    whole = client.post(f"/v1/{verb}?detail=full", json=question)
+    assert whole.json() == client.post(f"/v1/{verb}", json=question).json() != document
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/v1/train?detail=short", "detail is full or summary. Got 'short'."),
+        ("/v1/plan?detail=summary", "detail is no parameter here."),
+    ],
+)
+def test_another_detail_and_a_detail_of_other_verbs_are_refused(client: Client, path, words):
+    answer = client.post(path, json={"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB"})
+    assert answer.status_code == 400 and words in answer.json()["error"]["message"]
+
+
 def test_every_verb_and_every_list_is_asked_here():
     assert {verb for verb, *_ in SAME} == set(ANSWERS)
-    assert {name for _, _, _, name in SAME} == {kind.__name__ for kinds in ANSWERS.values() for kind in kinds}
+    answered = {kind.__name__ for kinds in ANSWERS.values() for kind in kinds}
+    assert {name for _, _, _, name in SAME} | {"AnswerSummary"} == answered
     listed = {
         kind.__name__
         for path, (kinds, _, _) in LISTED.items()

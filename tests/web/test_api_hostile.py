@@ -298,7 +298,7 @@ def test_no_route_takes_a_parameter_that_it_does_not_have(client: Client):
         ("DELETE", "/v1/saved/x?histroy=true", "'histroy' is no parameter here. Did you mean 'history'?"),
         ("GET", "/v1/saved/x/history?befor=2", "'befor' is no parameter here. Did you mean 'before'?"),
         ("GET", "/v1/saved?foo=1", "'foo' is no parameter here: after, limit."),
-        ("POST", "/v1/train?x=1", "'x' is no parameter here."),
+        ("POST", "/v1/train?x=1", "'x' is no parameter here: detail."),
         ("GET", "/v1/saved?limit=1&limit=2", "limit is given twice."),
     ],
 )

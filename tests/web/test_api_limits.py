@@ -47,7 +47,7 @@ def pooled(
                     found.append(refused)
             found.append(await pool.answered("explain", {"name": "k"}, Event()))
         finally:
-            pool.close()
+            await pool.close()
         return found
 
     return asyncio.run(ask())
@@ -73,7 +73,7 @@ def test_an_answer_whose_client_has_left_is_ended():
             with pytest.raises(Refusal):
                 await asked
         finally:
-            pool.close()
+            await pool.close()
 
     asyncio.run(ask())
     assert time.monotonic() - start < 60
@@ -86,12 +86,11 @@ def held() -> int:
         pool = Pool(1, 60, NOWHERE, 4 * GIB)
         try:
             await pool.answered("explain", {"name": "k"}, Event())
-            worker = pool._idle.get()
+            worker = pool._idle[-1]
             pages = int(Path(f"/proc/{worker.process.pid}/statm").read_text().split()[0])
-            pool._idle.put(worker)
             return pages * os.sysconf("SC_PAGE_SIZE")
         finally:
-            pool.close()
+            await pool.close()
 
     return asyncio.run(ask())
 
@@ -125,15 +124,14 @@ def test_a_process_that_the_system_ends_is_replaced(monkeypatch):
         pool = Pool(1, 60, NOWHERE, 4 * GIB)
         try:
             first = await pool.answered("explain", {"name": "k"}, Event())
-            worker = pool._idle.get()
+            worker = pool._idle[-1]
             worker.process.kill()
             worker.process.join()
-            pool._idle.put(worker)
             with pytest.raises(Refusal, match="TooLarge"):
                 await pool.answered("explain", {"name": "k"}, Event())
             return first, await pool.answered("explain", {"name": "k"}, Event())
         finally:
-            pool.close()
+            await pool.close()
 
     first, second = asyncio.run(ask())
     assert first == second

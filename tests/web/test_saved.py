@@ -1,5 +1,6 @@
 """Saved plans over HTTP, in this process and in one that is killed."""
 
+import asyncio
 import json
 from pathlib import Path
 from threading import Event
@@ -11,9 +12,12 @@ from msgspec.structs import replace
 
 from tonnage.verbs.ask import ask
 from tonnage.web.app import create_app
+from tonnage.web.process.pool import Pool
 from tonnage.web.settings import Settings
 from tonnage.web.store.digest import unanswered
+from tonnage.web.store.engine import Base
 from tonnage.web.store.opened import Opened, default_url
+from tonnage.web.store.writer import Save, Writer
 from web.servers import workers
 
 QUESTION = {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB"}
@@ -36,7 +40,8 @@ def save(client, name, headers=None, **more):
 def test_a_plan_is_saved_with_what_its_answer_is(saving):
     made = save(saving, "first")
     assert (made.status_code, made.headers["ETag"], made.headers["Location"]) == (201, '"1"', "/v1/saved/first")
-    plan = made.json()["plan"]
+    assert made.json()["plan"]["status"] is None  # the figures follow
+    plan = figures(saving, "first")
     document = ask("train", QUESTION).document
     assert plan["question"] == QUESTION
     assert (plan["needed_bytes"], plan["usable_bytes"]) == (
@@ -47,13 +52,14 @@ def test_a_plan_is_saved_with_what_its_answer_is(saving):
     assert (plan["status"], plan["answer"]) == (0, "fits")
     assert plan["command"] == "tonnage train llama-3.1-8b --on 8xH100-SXM-80GB"
     found = saving.get("/v1/saved/first")
-    assert found.json() == made.json() and found.headers["ETag"] == '"1"'
+    assert found.json()["plan"] == plan and found.headers["ETag"] == '"1"'
 
 
 def test_the_history_shows_how_the_answer_changed(saving):
     save(saving, "grows")
     again = save(saving, "grows", question=QUESTION | {"micro_batch_size": 4}, version=1)
     assert (again.status_code, again.headers["ETag"]) == (201, '"2"')
+    figures(saving, "grows")
     plans = saving.get("/v1/saved/grows/history").json()["plans"]
     assert [plan["version"] for plan in plans] == [2, 1]
     assert plans[0]["needed_bytes"] > plans[1]["needed_bytes"]
@@ -144,6 +150,7 @@ def test_a_list_has_no_questions_and_each_plan_is_read_by_itself(tmp_path):
         for path in ("/v1/saved", "/v1/saved/a/history"):
             assert len(client.get(path).content) < 3000
         assert client.get("/v1/saved/a").json()["plan"]["question"] == question
+        figures(client, "a")
         listed = client.get("/v1/saved").json()["plans"][0]
         assert (listed["model"], listed["machine"], listed["answer"]) == ("config.json", QUESTION["on"], "fits")
         assert 900_000 < listed["bytes"] < 901_000
@@ -180,7 +187,7 @@ def busy(tmp_path):
 
 def figures(client, name):
     """The plan, when its figures are there."""
-    for _ in range(600):
+    for _ in range(2400):
         plan = client.get(f"/v1/saved/{name}").json()["plan"]
         if plan["status"] is not None:
             return plan
@@ -201,6 +208,64 @@ def test_a_plan_is_saved_while_the_server_is_busy_and_its_figures_follow(busy):
     plan = figures(client, "now")
     assert (plan["version"], plan["answer"], plan["question"]) == (1, "fits", QUESTION)
     assert plan["needed_bytes"] == ask("train", QUESTION).document.verdict.needed_bytes
+
+
+@pytest.fixture
+def counted(tmp_path, monkeypatch):
+    """A server, the verbs that its processes are asked, and the transactions that write its plans."""
+    asked, written = [], []
+    answered, writing = Pool.answered, Base.writing
+    monkeypatch.setattr(Pool, "answered", lambda *given: asked.append(given[1]) or answered(*given))
+    monkeypatch.setattr(Base, "writing", lambda base: written.append(base) or writing(base))
+    settings = Settings(hub=False, store=f"sqlite:///{tmp_path}/plans.db")
+    with TestClient(create_app(settings), base_url=HERE) as client:
+        client.get("/healthz")
+        client.app.state.figures.compute = lambda name, version: None  # they follow, by a process that answers
+        asked.clear()
+        yield client, asked, written
+
+
+@pytest.mark.parametrize("verb", ["train", "serve", "plan", "max", "compare"])
+def test_saving_asks_no_process_that_answers(counted, verb):
+    client, asked, _ = counted
+    question = QUESTION | {"plan": {"train": True}, "max": {"what": "context"}}.get(verb, {})
+    assert save(client, "a plan", verb=verb, question=question).json()["plan"]["status"] is None
+    assert client.get("/v1/saved/a%20plan").json()["plan"]["question"] == question
+    assert asked == []
+
+
+@pytest.mark.parametrize("detail", ["", "?detail=summary"])
+def test_a_question_that_was_just_answered_is_saved_with_its_figures(counted, detail):
+    client, asked, _ = counted
+    body = json.dumps(QUESTION, separators=(",", ":"))
+    assert client.post(f"/v1/train{detail}", content=body, headers={"Content-Type": "application/json"}).is_success
+    assert asked == ["train"]
+    plan = save(client, "known").json()["plan"]
+    document = ask("train", QUESTION).document
+    assert (plan["status"], plan["needed_bytes"]) == (0, document.verdict.needed_bytes)
+    assert (plan["usd"], plan["usd_of"]) == (document.cost.value, "cost of a step")
+    assert asked == ["train"]
+
+
+def test_many_saves_at_once_are_written_by_few_transactions_and_each_is_told_its_own(counted):
+    client, _, written = counted
+    save(client, "first")
+    digest = unanswered("tonnage train")
+    names = [*(f"plan {number}" for number in range(60)), "plan 7", "first", "/"]
+
+    async def all_at_once():
+        writer = Writer(client.app.state.store)
+        saves = [Save(name, "train", json.dumps(QUESTION), digest, None) for name in names]
+        outcomes = await asyncio.gather(*map(writer.save, saves), return_exceptions=True)
+        await writer.close()
+        return outcomes
+
+    written.clear()
+    outcomes = asyncio.run(all_at_once())
+    assert [outcome.version for outcome in outcomes[:60]] == [1] * 60
+    assert [type(outcome).__name__ for outcome in outcomes[60:]] == ["ConflictError", "ConflictError", "InvalidInput"]
+    assert 1 <= len(written) <= 3
+    assert len(client.get("/v1/saved").json()["plans"]) == 61
 
 
 @pytest.mark.parametrize("verb", ["plan", "max", "compare", "serve"])
@@ -253,9 +318,11 @@ def test_figures_that_a_server_did_not_come_to_are_computed_by_the_next_that_is_
 )
 def test_every_verb_has_its_few_words(saving, verb, question, answer):
     made = saving.post("/v1/saved", json={"name": f"{verb} {answer}", "verb": verb, "question": question})
-    assert made.json()["plan"]["answer"] == answer
+    assert made.status_code == 201
+    plan = figures(saving, f"{verb} {answer}")
+    assert plan["answer"] == answer
     has_bytes = verb != "compare" and not (verb == "plan" and answer == "does not fit")
-    assert (made.json()["plan"]["needed_bytes"] is not None) == has_bytes
+    assert (plan["needed_bytes"] is not None) == has_bytes
 
 
 @pytest.mark.parametrize(

@@ -232,9 +232,9 @@ def test_figures_can_follow_a_save_and_are_filled_in_once(store):
     made = store.save("run", "train", "{}", unanswered("tonnage train"))
     assert (made.status, made.answer) == (None, None)
     assert store.latest("run").status is None and store.every()[0].answer is None
-    store.fill("run", 1, digest(5))
+    store.fill(("run", 1, digest(5)))
     plan = store.latest("run")
     assert (plan.status, plan.answer, plan.needed_bytes, plan.command) == (0, "fits", 5, "tonnage train")
-    store.fill("run", 1, digest(6))
+    store.fill(("run", 1, digest(6)))
     assert store.latest("run").needed_bytes == 5
-    store.fill("gone", 1, digest(6))
+    store.fill(("gone", 1, digest(6)))

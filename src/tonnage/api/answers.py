@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from tonnage import models
 from tonnage.api.arguments import (
     check_served,
+    check_switch,
     check_text,
     check_whole,
     cluster_of,
@@ -56,7 +57,7 @@ class Answer(answers.Answer, Reported, frozen=True, kw_only=True):
 
         return "\n".join(
             answer_lines(
-                self.summary(),
+                self.without_trees(),
                 self.memory,
                 formulas=formulas,
                 others=self.others if formulas else (),
@@ -93,7 +94,7 @@ class Maximum(maxima.Maximum, Reported, frozen=True, kw_only=True, eq=False):
         """The lines of the command line, without colour; `formulas`: with the numbers put in, as --formulas."""
         from tonnage.render.maximum import maximum_lines
 
-        return "\n".join(maximum_lines(self.summary(), self.answer.memory, formulas=formulas))
+        return "\n".join(maximum_lines(self.without_trees(), self.answer.memory, formulas=formulas))
 
     def figure(self, kind: str = "ranks") -> Any:
         """A picture of the answer at the largest value, or at the least where none fits: as `Answer.figure`."""
@@ -139,13 +140,15 @@ def train(
     on: str | Cluster,
     *,
     reserve_bytes: float = 0,
+    advice: bool = True,
     **options: "Unpack[TrainOptions]",
 ) -> Answer:
     """Does this training run fit, how long does it take, what does it cost, and why?
 
     `model`: a name, id, URL or path as `tonnage train` takes it, or a Model. `on`: "8xH100-SXM-80GB", or a Cluster.
-    `reserve_bytes` [bytes]: memory of each accelerator to leave free. All other options are named too, and their help
-    has each with its unit and default:
+    `reserve_bytes` [bytes]: memory of each accelerator to leave free. `advice`: with the next best moves and the
+    slopes, which take most of the time of an answer. All other options are named too, and their help has each with its
+    unit and default:
 
     - help(tonnage.TrainingOptions): the training: sequence_length, global_batch_size, runtime, tensor_parallel_size,
       recompute, ...
@@ -156,10 +159,19 @@ def train(
     Raises TonnageError: InvalidInput, UnknownName or InvalidPlan for what cannot be, MissingDatum for what nobody
     published.
     """
-    command = command_of("train", model, on=on, reserve_bytes=reserve_of(reserve_bytes), **options)
+    unadvised = {} if check_switch("advice", advice) else {"advice": False}
+    command = command_of("train", model, on=on, reserve_bytes=reserve_of(reserve_bytes), **options, **unadvised)
     training, run, bill = options_by_subject(options, TrainingOptions, RunOptions, BillOptions)
     return _with_text(
-        answers.train(model_of(model), cluster_of(on), training, run, bill, reserve_bytes=reserve_of(reserve_bytes)),
+        answers.train(
+            model_of(model),
+            cluster_of(on),
+            training,
+            run,
+            bill,
+            reserve_bytes=reserve_of(reserve_bytes),
+            advise=advice,
+        ),
         command,
     )
 
@@ -170,22 +182,32 @@ def serve(
     on: str | Cluster,
     *,
     reserve_bytes: float = 0,
+    advice: bool = True,
     **options: "Unpack[ServeOptions]",
 ) -> Answer:
     """Does this model serve these requests, how many would fit, how fast is each answered, and at what price?
 
-    `model`, `on`, `reserve_bytes` and errors as for `train`. Options, each with its unit and default:
+    `model`, `on`, `reserve_bytes`, `advice` and errors as for `train`. Options, each with its unit and default:
 
     - help(tonnage.ServingOptions): the model on the machine: context, concurrency, weights, tensor_parallel_size,
       engine, ...
     - help(tonnage.LoadOptions): what users ask: input_tokens, output_tokens, request_rate, ttft, tpot, simulate, ...
     - help(tonnage.BillOptions): money and power: provider, price_kind, grid, ...
     """
-    command = command_of("serve", model, on=on, reserve_bytes=reserve_of(reserve_bytes), **options)
+    unadvised = {} if check_switch("advice", advice) else {"advice": False}
+    command = command_of("serve", model, on=on, reserve_bytes=reserve_of(reserve_bytes), **options, **unadvised)
     serving, load, bill = options_by_subject(options, ServingOptions, LoadOptions, BillOptions)
     check_served(bill)
     return _with_text(
-        answers.serve(model_of(model), cluster_of(on), serving, load, bill, reserve_bytes=reserve_of(reserve_bytes)),
+        answers.serve(
+            model_of(model),
+            cluster_of(on),
+            serving,
+            load,
+            bill,
+            reserve_bytes=reserve_of(reserve_bytes),
+            advise=advice,
+        ),
         command,
     )
 

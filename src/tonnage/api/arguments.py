@@ -95,6 +95,13 @@ def check_number(name: str, value: Any) -> float:
     return value
 
 
+def check_switch(name: str, value: Any) -> bool:
+    """The truth that an argument holds."""
+    if not isinstance(value, bool):
+        raise InvalidInput("{name} takes True or False. Got {typed}.", name=name, typed=typed(value))
+    return value
+
+
 def check_mapping(name: str, value: Any) -> Mapping[str, Any]:
     """What an argument maps names to."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):

@@ -163,7 +163,7 @@ def _report(error: TonnageError, words: list[str]) -> int:
     status = 64 if words[0] in NO_VERDICT else error.exit_status
     message, shown = _messages(error, words)
     print(f"{say('error: ')}{shown}", file=sys.stderr)
-    if "--json" in words:
+    if any(word == "--json" or word.startswith("--json=") for word in words):
         from tonnage.cli.common.print import print_json
         from tonnage.documents.document import ErrorDocument
 

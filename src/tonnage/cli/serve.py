@@ -13,14 +13,14 @@ HELP = "does this model serve these requests, how many would fit, how fast is ea
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_form(parser, form_of("serve"))
-    add_output(parser, reports=True).add_argument(
+    add_output(parser, reports=True, summary=True).add_argument(
         "--plot", metavar="FILE", help="pictures besides: FILE.html (a page that needs no network), .png or .svg"
     )
 
 
 def run(arguments: Given) -> int:
     from tonnage.cli.common.outputs import prints_report, reported
-    from tonnage.cli.common.print import plotted, print_answer, print_json, print_lines, ready_to_plot
+    from tonnage.cli.common.print import plotted, print_answer, print_document, print_lines, ready_to_plot
     from tonnage.estimate.answer.form import Answer
     from tonnage.verbs.serve import answer
 
@@ -32,7 +32,7 @@ def run(arguments: Given) -> int:
             print_answer(result, as_json=arguments.json, formulas=arguments.formulas)
     elif arguments.for_my_machine:
         if arguments.json:
-            print_json(result.document)
+            print_document(result, arguments.json)
         else:
             from tonnage.render.machine import machine_lines
 
@@ -40,7 +40,7 @@ def run(arguments: Given) -> int:
         return result.status
     elif not prints_report(arguments, result):
         if arguments.json:
-            print_json(result.document)
+            print_document(result, arguments.json)
         else:
             from tonnage.render.frontier import frontier_lines
 

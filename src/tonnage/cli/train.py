@@ -11,7 +11,7 @@ HELP = "does this training run fit, where does its memory go, and how long does 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_form(parser, form_of("train"))
-    add_output(parser, reports=True).add_argument(
+    add_output(parser, reports=True, summary=True).add_argument(
         "--plot",
         metavar="FILE",
         help="pictures of memory, the step and money besides: FILE.html (a page that needs no network), .png or .svg",

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.documents.answer import AnswerDocument
+from tonnage.documents.answer import AnswerDocument, AnswerSummary
 from tonnage.documents.catalogue import (
     AcceleratorDocument,
     AcceleratorsDocument,
@@ -30,8 +30,10 @@ from tonnage.documents.timeline import TimelineDocument
 from tonnage.documents.trace import MeasureDocument, TraceDocument
 from tonnage.documents.validation import RulesDocument, ValidationDocument
 
-# A struct of Terms is named as it is in code: "RunDocument", not "RunDocument[TermDocument]" and its reference.
+# A struct of Terms is named as it is in code: "RunDocument", not "RunDocument[TermDocument]" and its reference; that of
+# a summary "RunSummary".
 OF_FIGURES = re.compile(r"_TermDocument_|\[TermDocument\]")
+OF_SUMMARIES = re.compile(r"(Document)?(_FigureDocument_|\[FigureDocument\])")
 
 
 def json_schema() -> dict[str, Any]:
@@ -40,6 +42,7 @@ def json_schema() -> dict[str, Any]:
 
     types = (
         AnswerDocument,
+        AnswerSummary,
         RulesDocument,
         ValidationDocument,
         ModelsDocument,
@@ -87,7 +90,7 @@ def plain_names(schema: Mapping[str, Any]) -> dict[str, Any]:
     import msgspec
 
     text = msgspec.json.encode(schema).decode()
-    return dict(msgspec.json.decode(OF_FIGURES.sub("", text)))
+    return dict(msgspec.json.decode(OF_SUMMARIES.sub("Summary", OF_FIGURES.sub("", text))))
 
 
 if __name__ == "__main__":

@@ -5,13 +5,13 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct
 
-from tonnage.kernel.term import Term, TermDocument
+from tonnage.kernel.term import FigureDocument, Term, TermDocument
 
 PLAIN = (str, int, float)  # most fields of a document: the checks for mappings and sequences take longer
-Figure = TypeVar("Figure", Term, TermDocument)
+Figure = TypeVar("Figure", Term, TermDocument, FigureDocument)
 
 
-def with_figures(value: Any, figure: Callable[[Term], TermDocument]) -> Any:
+def with_figures(value: Any, figure: Callable[[Term], TermDocument | FigureDocument]) -> Any:
     """The same struct, list or mapping with the form of each Term instead of the Term; sequences become lists."""
     if isinstance(value, Term):
         return figure(value)

@@ -155,6 +155,15 @@ class TermDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     method: dict[str, Any] | UnsetType = UNSET
 
 
+class FigureDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """One number of a summary, in its base unit; `parts`: what it is the sum of, where that is shown."""
+
+    name: str
+    value: float
+    unit: str
+    parts: dict[str, float] | UnsetType = UNSET
+
+
 class Term(Struct, frozen=True):
     """One number of a breakdown, in its base unit, with everything that made it."""
 
@@ -322,6 +331,22 @@ class Term(Struct, frozen=True):
             inputs=UNSET,
             children=UNSET,
         )
+
+    @property
+    def figure(self) -> FigureDocument:
+        """The number alone."""
+        return FigureDocument(name=self.name, value=_plain(self.value), unit=self.unit)
+
+    @property
+    def figure_with_parts(self) -> FigureDocument:
+        """The number, and of a sum what each of its children adds; those of one name together."""
+        figure = self.figure
+        if self.combine == "sum" and self.children:
+            parts: dict[str, float] = {}
+            for child in self.children:
+                parts[child.name] = parts.get(child.name, 0) + _plain(child.value)
+            figure.parts = parts
+        return figure
 
     def to_dict(self) -> dict[str, Any]:
         """The TERM of a document as a dictionary."""

@@ -14,10 +14,10 @@ from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.reach import Reach
 from tonnage.kernel.version import __version__
 from tonnage.language import speaking
-from tonnage.mcp_server.shorter import SAYS, shorter
-from tonnage.mcp_server.tools import BY_NAME, FULL, SUMMARY, listed
+from tonnage.mcp_server.tools import BY_NAME, OPTIONS, listed, options_of_verb
 from tonnage.render.headline import headline
-from tonnage.verbs.ask import ask, line
+from tonnage.verbs.answered import DETAILS, FULL, SUMMARY, DocumentedAnswer, document_of
+from tonnage.verbs.ask import asked, line
 
 HOST = "127.0.0.1"
 PATH = "/mcp"
@@ -29,12 +29,12 @@ INSTRUCTIONS = (
     "Repeat the first line of an answer, its error band where it has one, and its warnings. To find a "
     "model's or machine's name, ask with a likely one: the error lists the nearest."
 )
-OUTPUT_SCHEMA = {
-    "type": "object",
-    "description": f"the document of `tonnage VERB --json` (schema {SCHEMA}), or a part of it",
-    "properties": {"schema": {"type": "string", "const": SCHEMA}},
-    "required": ["schema"],
-}
+# The document of `tonnage VERB --json`, or its summary; said to each assistant in every conversation.
+OUTPUT_SCHEMA = {"type": "object", "properties": {"schema": {"const": SCHEMA}}, "required": ["schema"]}
+SAYS = (
+    "This is a summary of the document: without breakdowns, and of long lists the first entries; left_out counts the "
+    'others. Ask with "detail": "full" for all of it, up to some 100,000 tokens.'
+)
 READS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=True)
 _LOG = logging.getLogger(__name__)
 
@@ -96,21 +96,39 @@ def answer(name: str, arguments: Mapping[str, Any], settings: Settings) -> types
 
 
 def _answer(name: str, arguments: Mapping[str, Any], settings: Settings) -> types.CallToolResult:
+    question = dict(arguments)
+    if name == OPTIONS:
+        return _options(question, settings)
     if name not in BY_NAME:
         from tonnage.kernel.registry import unknown
 
-        raise unknown("tool", name, BY_NAME)
-    tool = BY_NAME[name]
-    question = dict(arguments)
+        raise unknown("tool", name, [*BY_NAME, OPTIONS])
     detail = question.pop("detail", SUMMARY)
-    if detail not in (SUMMARY, FULL):
+    if detail not in DETAILS:
         raise InvalidInput(f"detail is {SUMMARY} or {FULL}. Got {shown(detail)}.")
-    detail = detail if tool.short else FULL
-    answer = ask(tool.verb, question, settings.within)
-    whole = builtins(answer.document)
-    document = whole if detail == FULL else shorter(whole)
-    lines = [headline(whole), f"command: {line(answer.words)}", *([] if detail == FULL else [SAYS])]
+    reply = asked(BY_NAME[name].verb, question, settings.within, lambda answer: _told(answer, detail))
+    first, document = reply.document
+    lines = [first, f"command: {line(reply.words)}", *([] if detail == FULL else [SAYS])]
     return _result("\n".join(lines), document, settings.text)
+
+
+def _told(answer: DocumentedAnswer, detail: str) -> tuple[str, Any]:
+    """What an answer says first, and its document or the summary of it."""
+    document = builtins(document_of(answer, detail))
+    has_own_summary = getattr(answer, "summary_document", None) is not None
+    return headline(document if has_own_summary else builtins(answer.document)), document
+
+
+def _options(question: Mapping[str, Any], settings: Settings) -> types.CallToolResult:
+    """The names of all options of a verb."""
+    verb = question.get("verb")
+    if not isinstance(verb, str) or verb not in BY_NAME:
+        raise InvalidInput(f"verb is one of {', '.join(BY_NAME)}. Got {shown(verb)}.")
+    if unknown_fields := [name for name in question if name != "verb"]:
+        raise InvalidInput(f"{OPTIONS} takes verb alone. Got {shown(unknown_fields[0])}.")
+    document = options_of_verb(verb)
+    count = sum(map(len, document["options"].values()))
+    return _result(f"{count} options of {verb}; explain says what each means", document, settings.text)
 
 
 def _refused(kind: str, message: str) -> types.CallToolResult:

@@ -4,6 +4,9 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
+SUMMARY, FULL = "summary", "full"
+DETAILS = (FULL, SUMMARY)  # how much of a document is shown
+
 
 class DocumentedAnswer(Protocol):
     """An answer, of which every face shows the document; texts, reports and pictures are made of it too."""
@@ -20,3 +23,15 @@ class Answered(NamedTuple):
 
     document: Struct
     status: int = 0
+
+
+def document_of(answer: DocumentedAnswer, detail: str = FULL) -> Any:
+    """The whole document, or the summary of it: at most 8 kB, without trees."""
+    if detail == FULL:
+        return answer.document
+    summary = getattr(answer, "summary_document", None)
+    if summary is not None:
+        return summary
+    from tonnage.verbs.shortened import shortened
+
+    return shortened(answer.document)

@@ -5,7 +5,7 @@ A question is an object whose names are the options of a verb: `{"model": "llama
 0023).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -14,8 +14,9 @@ from tonnage.kernel import reach
 from tonnage.question.command_line import command, line
 from tonnage.question.read import Read, in_fields, read
 from tonnage.question.verbs import FORMS, form_of, kind_of
+from tonnage.verbs.answered import FULL, DocumentedAnswer, document_of
 
-__all__ = ["ANSWERED", "Reply", "ask", "line", "training", "words_of"]
+__all__ = ["ANSWERED", "Reply", "ask", "asked", "line", "training", "words_of"]
 
 ANSWERED = tuple(FORMS)
 
@@ -30,13 +31,22 @@ class Reply(NamedTuple):
     words: tuple[str, ...]
 
 
-def ask(verb: str, question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> Reply:
-    """Answer a question. Raises TonnageError as the command line does; `within` says what may be read for it."""
+def ask(verb: str, question: Mapping[str, Any], within: reach.Reach = reach.Reach(), *, detail: str = FULL) -> Reply:
+    """Answer a question. Raises TonnageError as the command line does; `within` says what may be read for it,
+    `detail` whether the document is the whole one or its summary.
+    """
+    return asked(verb, question, within, lambda answer: document_of(answer, detail))
+
+
+def asked(
+    verb: str, question: Mapping[str, Any], within: reach.Reach, shown: Callable[[DocumentedAnswer], Any]
+) -> Reply:
+    """The reply to a question, in which `shown` makes the document of the answer."""
     with reach.limited(within):
         parsed = read(verb, question)
         with in_fields(parsed):
             answer = _module(parsed).answer(parsed.given)
-            return Reply(answer.document, int(answer.status), command(parsed.form, question))
+            return Reply(shown(answer), int(answer.status), command(parsed.form, question))
 
 
 def training(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> tuple[Any, tuple[str, ...]]:

@@ -12,6 +12,7 @@ from tonnage.documents.document import ErrorDocument
 from tonnage.kernel.errors import AccessDenied, MissingDatum, TonnageError, Unreachable
 from tonnage.kernel.message import Message
 from tonnage.kernel.reach import Reach
+from tonnage.verbs.answered import FULL
 from tonnage.web.words import ENGLISH, encoded, parted
 
 
@@ -63,23 +64,27 @@ def refusal(error: TonnageError) -> Refusal:
     return Refusal(code, type(error).__name__, str(error))
 
 
-def answered(verb: str, question: Mapping[str, Any], within: Reach) -> EncodedAnswer | Refusal:
-    """The answer, or why there is none. Every failure is a Refusal: a worker process lives on."""
+def answered(verb: str, question: Mapping[str, Any], within: Reach, detail: str = FULL) -> EncodedAnswer | Refusal:
+    """The answer, or why there is none. Every failure is a Refusal: a worker process lives on. `detail`: of its
+    document.
+    """
     try:
         question, language = parted(question)
     except TonnageError as error:
         return refusal(error)
-    outcome = _answered(verb, question, language, within)
+    outcome = _answered(verb, question, language, within, detail)
     if isinstance(outcome, Refusal):
         outcome.language = language
     return outcome
 
 
-def _answered(verb: str, question: Mapping[str, Any], language: str, within: Reach) -> EncodedAnswer | Refusal:
+def _answered(
+    verb: str, question: Mapping[str, Any], language: str, within: Reach, detail: str
+) -> EncodedAnswer | Refusal:
     from tonnage.verbs.ask import line
 
     try:
-        reply = _asked(verb, question, within)
+        reply = _asked(verb, question, within, detail)
         body = encoded(reply.document, language)
     except TonnageError as error:
         return refusal(error)
@@ -101,7 +106,7 @@ def _answered(verb: str, question: Mapping[str, Any], language: str, within: Rea
     return EncodedAnswer(body, reply.status, quote(line(reply.words)) if reply.words else "")
 
 
-def _asked(verb: str, question: Mapping[str, Any], within: Reach) -> Any:
+def _asked(verb: str, question: Mapping[str, Any], within: Reach, detail: str) -> Any:
     from tonnage.verbs.ask import ask
     from tonnage.web.batch import BATCH, batched
     from tonnage.web.launch import LAUNCH, launched
@@ -109,4 +114,4 @@ def _asked(verb: str, question: Mapping[str, Any], within: Reach) -> Any:
 
     # what is no verb of the command line
     others: dict[str, Callable[[Mapping[str, Any], Reach], Any]] = {LAUNCH: launched, TIMELINE: drawn, BATCH: batched}
-    return others[verb](question, within) if verb in others else ask(verb, question, within)
+    return others[verb](question, within) if verb in others else ask(verb, question, within, detail=detail)

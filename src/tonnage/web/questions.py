@@ -9,6 +9,9 @@ import msgspec
 from litestar import MediaType, Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import OR, listed
+from tonnage.verbs.answered import DETAILS, FULL, SUMMARY
 from tonnage.web.answer import EncodedAnswer
 from tonnage.web.batch import BATCH
 from tonnage.web.launch import LAUNCH
@@ -17,6 +20,9 @@ from tonnage.web.timeline import TIMELINE
 from tonnage.web.wire.body import question_of, read
 
 VERBS = ("train", "serve", "plan", "max", "compare", "rules", "explain", LAUNCH, TIMELINE, BATCH)
+SUMMARISED = frozenset({"train", "serve"})  # whose documents have a summary here
+DETAIL = "detail"
+SOON = 0.05  # seconds of an answer before anybody looks whether its client has left
 SEARCHES = frozenset({"plan", "max", "compare", BATCH})
 SEARCHED = frozenset({"frontier", "for_my_machine", "simulate", "trace", "percentile"})  # of `serve`
 Asking = Request[Any, Any, Any]
@@ -31,7 +37,7 @@ async def asked(request: Asking, verb: str) -> Response[bytes]:
     """Read a question, and answer it or say why not."""
     running: Running = request.app.state.running
     body = await read(request, running.limits)
-    return responded(await _found(request, verb, body, question_of(body)))
+    return responded(await _found(request, verb, body, question_of(body), detail_of(request)))
 
 
 async def answer_to(request: Asking, verb: str, question: dict[str, Any]) -> EncodedAnswer:
@@ -39,23 +45,32 @@ async def answer_to(request: Asking, verb: str, question: dict[str, Any]) -> Enc
     return await _found(request, verb, msgspec.json.encode(question), question)
 
 
-async def answer_at_once(request: Asking, verb: str, question: dict[str, Any]) -> EncodedAnswer | None:
-    """The answer to a question that came in no body; None where it would have to wait for others."""
-    running: Running = request.app.state.running
+def kept_answer(running: Running, verb: str, question: dict[str, Any]) -> EncodedAnswer | None:
+    """The answer to a question that was asked a short while ago, or the summary of it; nobody is asked for it."""
     body = msgspec.json.encode(question)
-    if running.kept.get(verb, body) is None and not running.is_idle(is_search(verb, question)):
-        return None
-    return await _found(request, verb, body, question)
+    return running.kept.get(verb, body) or running.kept.get(verb, body, SUMMARY)
 
 
-async def _found(request: Asking, verb: str, body: bytes, question: dict[str, Any]) -> EncodedAnswer:
+async def _found(
+    request: Asking, verb: str, body: bytes, question: dict[str, Any], detail: str = FULL
+) -> EncodedAnswer:
     """What was answered a short while ago to the same bytes, or is now."""
     running: Running = request.app.state.running
-    answer = running.kept.get(verb, body)
+    answer = running.kept.get(verb, body, detail)
     if answer is None:
-        answer = await _while_wanted(request, running.answered(verb, question, is_search(verb, question)))
-        running.kept.put(verb, body, answer)
+        answer = await _while_wanted(request, running.answered(verb, question, is_search(verb, question), detail))
+        running.kept.put(verb, body, answer, detail)
     return answer
+
+
+def detail_of(request: Asking) -> str:
+    """How much of the document is asked for."""
+    detail = request.query_params.get(DETAIL, FULL)
+    if detail not in DETAILS:
+        raise InvalidInput(
+            "{name} is {details}. Got {detail}.", name=DETAIL, details=listed(DETAILS, OR), detail=shown(detail)
+        )
+    return detail
 
 
 def responded(answer: EncodedAnswer) -> Response[bytes]:
@@ -67,13 +82,18 @@ def responded(answer: EncodedAnswer) -> Response[bytes]:
 
 
 async def _while_wanted(request: Asking, answering: Callable[[Event], Awaitable[EncodedAnswer]]) -> EncodedAnswer:
-    """The answer; a client that leaves ends the work for it."""
+    """The answer; a client that leaves ends the work for it, where that takes any time."""
     left = Event()
-    watching = asyncio.create_task(_watched(request, left))
+    watching: list[asyncio.Task[None]] = []
+    later = asyncio.get_running_loop().call_later(
+        SOON, lambda: watching.append(asyncio.create_task(_watched(request, left)))
+    )
     try:
         return await answering(left)
     finally:
-        watching.cancel()
+        later.cancel()
+        for task in watching:
+            task.cancel()
 
 
 async def _watched(request: Asking, left: Event) -> None:
@@ -83,7 +103,7 @@ async def _watched(request: Asking, left: Event) -> None:
 
 
 def _route(verb: str) -> HTTPRouteHandler:
-    @post(f"/v1/{verb}", status_code=200, name=verb)
+    @post(f"/v1/{verb}", status_code=200, name=verb, query=(DETAIL,) if verb in SUMMARISED else ())
     async def answer(request: Asking) -> Response[bytes]:
         return await asked(request, verb)
 

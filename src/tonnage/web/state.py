@@ -10,6 +10,7 @@ from typing import Any
 from litestar import Litestar
 
 from tonnage.kernel.message import Message
+from tonnage.verbs.answered import FULL
 from tonnage.web.answer import EncodedAnswer, Refusal
 from tonnage.web.process.pool import Pool
 from tonnage.web.settings import Settings
@@ -26,7 +27,6 @@ class Running:
         self._quick = Pool(quick, limits.quick_seconds, settings.reach, limits.answer_memory)
         self._searches = Pool(limits.searches_at_once, limits.answer_seconds, settings.reach, limits.answer_memory)
         self._now = 0
-        self._in_use = {self._quick: 0, self._searches: 0}  # questions that are answered or wait
         self._starting: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
@@ -41,7 +41,7 @@ class Running:
             await self._quick.answered("rules", {"names": ["A6"]}, Event())
 
     def answered(
-        self, verb: str, question: Mapping[str, Any], search: bool
+        self, verb: str, question: Mapping[str, Any], search: bool, detail: str = FULL
     ) -> Callable[[Event], Awaitable[EncodedAnswer]]:
         """What answers, until nobody waits any more; Refusal where too many wait already."""
 
@@ -55,19 +55,12 @@ class Running:
                 )
             pool = self._pool(search)
             self._now += 1
-            self._in_use[pool] += 1
             try:
-                return await pool.answered(verb, question, left)
+                return await pool.answered(verb, question, left, detail)
             finally:
                 self._now -= 1
-                self._in_use[pool] -= 1
 
         return answer
-
-    def is_idle(self, search: bool) -> bool:
-        """Whether a question would be answered at once, and not after others."""
-        pool = self._pool(search)
-        return self._now < self.limits.at_once and self._in_use[pool] < pool.size
 
     def _pool(self, search: bool) -> Pool:
         return self._searches if search else self._quick
@@ -75,7 +68,7 @@ class Running:
     async def close(self) -> None:
         for task in self._starting:
             task.cancel()
-        await asyncio.gather(*(asyncio.to_thread(pool.close) for pool in (self._quick, self._searches)))
+        await asyncio.gather(*(pool.close() for pool in (self._quick, self._searches)))
 
 
 @asynccontextmanager

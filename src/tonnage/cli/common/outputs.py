@@ -4,7 +4,7 @@ late surprise.
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.message import Message
 from tonnage.kernel.reach import is_folder
 from tonnage.question.form import Given
+from tonnage.verbs.answered import DETAILS, FULL
 
 # ---- Reports from the command line: `--html FILE` and `--markdown FILE` beside an answer, `--markdown` alone instead
 # of
@@ -86,10 +87,11 @@ def _files(verb: str, arguments: Given) -> Iterator[tuple[str, str]]:
 
 
 MARKDOWN, ENDINGS = "--markdown", (".md", ".markdown")
+JSON = "--json"
 HTML_HELP = "a report besides, its decision on one page of A4: FILE.html, which needs no network and no script"
 MARKDOWN_HELP = "print the report as Markdown; with FILE.md, write it besides"
 # Options that say how an answer is shown, and how many words each takes: no part of what asks it again.
-SHOWN = {"--json": 0, "--formulas": 0, "--csv": 0, MARKDOWN: 0, "--html": 1, "--plot": 1, "--parquet": 1, "--lang": 1}
+SHOWN = {JSON: 0, "--formulas": 0, "--csv": 0, MARKDOWN: 0, "--html": 1, "--plot": 1, "--parquet": 1, "--lang": 1}
 WITH_EQUALS = tuple(f"{flag}=" for flag in SHOWN)
 
 
@@ -99,8 +101,10 @@ def add_reports(group: Any) -> None:
     group.add_argument(MARKDOWN, metavar="FILE", nargs="?", const=STDOUT, help=MARKDOWN_HELP)
 
 
-def parted(words: Iterable[str]) -> list[str]:
-    """--markdown takes the word behind it where that is a file of Markdown, and never MODEL."""
+def parted(words: Iterable[str], details: Collection[str] = ()) -> list[str]:
+    """--markdown takes the word behind it where that is a file of Markdown, and --json where it is one of `details`;
+    never MODEL.
+    """
     typed_words = list(words)
     parts: list[str] = []
     for at, word in enumerate(typed_words):
@@ -108,7 +112,10 @@ def parted(words: Iterable[str]) -> list[str]:
             return parts + typed_words[at:]
         following = typed_words[at + 1] if at + 1 < len(typed_words) else ""
         alone = word == MARKDOWN and not following.lower().endswith(ENDINGS)
-        parts.append(f"{MARKDOWN}={STDOUT}" if alone else word)
+        if details and word == JSON and following not in details:
+            parts.append(f"{JSON}={FULL}")
+        else:
+            parts.append(f"{MARKDOWN}={STDOUT}" if alone else word)
     return parts
 
 
@@ -154,7 +161,8 @@ def _asking(words: Sequence[str]) -> Iterator[str]:
         if skip:
             skip -= 1
         elif word in SHOWN:
-            takes_file = word == MARKDOWN and at + 1 < len(words) and words[at + 1].lower().endswith(ENDINGS)
-            skip = SHOWN[word] + takes_file
+            following = words[at + 1] if at + 1 < len(words) else ""
+            takes_file = word == MARKDOWN and following.lower().endswith(ENDINGS)
+            skip = SHOWN[word] + (takes_file or (word == JSON and following in DETAILS))
         elif not word.startswith(WITH_EQUALS):
             yield word

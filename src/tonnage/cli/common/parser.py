@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tonnage.cli.common.outputs import add_reports, parted
+from tonnage.cli.common.outputs import JSON, add_reports, parted
 from tonnage.cli.common.print import write
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message, joined, listed
@@ -16,6 +16,7 @@ from tonnage.language.columns import wrapped
 from tonnage.question.form import ALONE, UNGROUPED, Form, Given, Group
 from tonnage.question.option import Option
 from tonnage.spelling import assignment, ours
+from tonnage.verbs.answered import DETAILS, FULL
 
 # ---- The frame of --help in the current language: argparse's own words, headings, and lines that break between Han
 # characters.
@@ -161,7 +162,7 @@ class Parser(argparse.ArgumentParser):
         """Options of other tools that mean the same are read as ours, and underscores as dashes. `typed`: option ->
         as it was written.
         """
-        typed_words = parted(args)
+        typed_words = parted(args, details=DETAILS if self._takes_detail else ())
         words = ours(typed_words, self._option_string_actions, self._verb)
         typed = self._typed(typed_words, words)
         # two positional words, with options between them
@@ -255,6 +256,12 @@ class Parser(argparse.ArgumentParser):
         raise InvalidInput(joined(" ", (*sentences, Message("See `{program} --help`.", program=self.prog))))
 
     @property
+    def _takes_detail(self) -> bool:
+        """Whether --json takes how much of the document is printed."""
+        action = self._option_string_actions.get(JSON)
+        return action is not None and action.nargs == "?"
+
+    @property
     def _verb(self) -> str:
         """Whose options these are, as other tools spell them."""
         return self.reads_as or self.prog.rpartition(" ")[2]
@@ -334,16 +341,36 @@ def _how(option: Option, switch: Switch) -> dict[str, Any]:
     return {"metavar": option.metavar or unit} | repeated
 
 
-def add_output(parser: argparse.ArgumentParser, *, reports: bool = False) -> Any:
-    """--json and --formulas, and of verbs that have them --html and --markdown; the group, for a verb that has more."""
+def add_output(parser: argparse.ArgumentParser, *, reports: bool = False, summary: bool = False) -> Any:
+    """--json and --formulas, and of verbs that have them --html and --markdown; the group, for a verb that has more.
+    `summary`: whether --json takes how much of the document is printed.
+    """
     group = parser.add_argument_group("output")
-    group.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/2)")
+    if summary:
+        add_json(group)
+    else:
+        group.add_argument(JSON, action="store_true", help="print one JSON document (schema tonnage/2)")
     group.add_argument(
         "--formulas", action="store_true", help="open the breakdown down to formulas with the numbers put in"
     )
     if reports:
         add_reports(group)
     return group
+
+
+def add_json(group: Any) -> None:
+    """--json, which takes how much of the document is printed."""
+    group.add_argument(
+        JSON,
+        nargs="?",
+        const=FULL,
+        choices=DETAILS,
+        metavar="DETAIL",
+        help=(
+            "print one JSON document (schema tonnage/2): full (the default), or summary, which is the same "
+            "without its trees in at most 8 kB"
+        ),
+    )
 
 
 def add_named_values(parser: argparse.ArgumentParser) -> None:

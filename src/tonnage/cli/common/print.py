@@ -11,6 +11,7 @@ import msgspec
 from tonnage.documents.document import builtins, encode
 from tonnage.kernel.message import Message
 from tonnage.language import say, worded
+from tonnage.verbs.answered import DocumentedAnswer, document_of
 
 
 class Unwritable(Exception):
@@ -37,16 +38,21 @@ def print_lines(lines: Iterable[str]) -> None:
     write("\n".join(text) + "\n")
 
 
-def print_answer(answer: Any, *, as_json: bool, formulas: bool) -> None:
-    """An answer of train or serve."""
+def print_document(answer: DocumentedAnswer, detail: str) -> None:
+    """The document of an answer, or its summary."""
+    print_json(document_of(answer, detail))
+
+
+def print_answer(answer: Any, *, as_json: str | None, formulas: bool) -> None:
+    """An answer of train or serve. `as_json`: how much of its document is printed instead of the text."""
     if as_json:
-        print_json(answer.document)
+        print_document(answer, as_json)
         return
     from tonnage.render.text import answer_lines
 
     print_lines(
         answer_lines(
-            answer.summary(),
+            answer.without_trees(),
             answer.memory,
             formulas=formulas,
             others=answer.others if formulas else (),

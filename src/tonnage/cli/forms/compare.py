@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from tonnage.cli.common.outputs import HTML_HELP, MARKDOWN, STDOUT, reported
-from tonnage.cli.common.parser import add_form
+from tonnage.cli.common.parser import add_form, add_json
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, joined, listed
 from tonnage.language import say
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     add_form(parser, form_of("compare", verb), Both)
     output = parser.add_argument_group("output")
     forms = output.add_mutually_exclusive_group()
-    forms.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/2)")
+    add_json(forms)
     forms.add_argument("--csv", action="store_true", help="print all columns, in base units and full precision")
     output.add_argument("--html", metavar="FILE", help=HTML_HELP)
     output.add_argument(
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def run(arguments: Given, verb: str) -> int:
-    from tonnage.cli.common.print import in_error, print_json, print_lines, write
+    from tonnage.cli.common.print import in_error, print_document, print_lines, write
 
     table, show = values(arguments, TABLE[1:]), shown_columns(arguments)
     if arguments.markdown == STDOUT and (arguments.json or arguments.csv):
@@ -87,7 +87,7 @@ def run(arguments: Given, verb: str) -> int:
         except InvalidInput as error:
             raise InvalidInput("--parquet: {error}", error=error) from None
     if arguments.json:
-        print_json(comparison.document)
+        print_document(comparison, arguments.json)
     elif arguments.csv:
         from tonnage.render.compare_files import csv_text
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tonnage.cli.common.outputs import prints_report, reported
-from tonnage.cli.common.print import print_json, print_lines
+from tonnage.cli.common.print import print_document, print_lines
 from tonnage.question.form import Given
 
 
@@ -12,9 +12,9 @@ def print_maximum(arguments: Given, maximum: Any) -> int:
     if prints_report(arguments, maximum):
         pass
     elif arguments.json:
-        print_json(maximum.document)
+        print_document(maximum, arguments.json)
     else:
         from tonnage.render.maximum import maximum_lines
 
-        print_lines(maximum_lines(maximum.summary(), maximum.answer.memory, formulas=arguments.formulas))
+        print_lines(maximum_lines(maximum.without_trees(), maximum.answer.memory, formulas=arguments.formulas))
     return reported(arguments, maximum, maximum.status)

@@ -14,7 +14,7 @@ HELP = asked.HELP
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_form(parser, form_of("max", "serve"))
-    add_output(parser, reports=True)
+    add_output(parser, reports=True, summary=True)
 
 
 def run(arguments: Given) -> int:

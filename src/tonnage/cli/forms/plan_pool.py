@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from tonnage.cli.common.outputs import add_reports
-from tonnage.cli.common.parser import add_form
+from tonnage.cli.common.parser import add_form, add_json
 from tonnage.question.form import Given
 from tonnage.question.verbs import form_of
 from tonnage.verbs.plan_inventory import answer
@@ -18,19 +18,19 @@ HELP = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_form(parser, form_of("plan", "inventory"))
     group = parser.add_argument_group("output")
-    group.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/2)")
+    add_json(group)
     add_reports(group)
 
 
 def run(arguments: Given) -> int:
     from tonnage.cli.common.outputs import prints_report, reported
-    from tonnage.cli.common.print import print_json, print_lines
+    from tonnage.cli.common.print import print_document, print_lines
 
     placement: Any = answer(arguments)
     if prints_report(arguments, placement):
         pass
     elif arguments.json:
-        print_json(placement.document)
+        print_document(placement, arguments.json)
     else:
         from tonnage.render.plans.pool import pool_lines
 

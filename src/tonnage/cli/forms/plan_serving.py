@@ -15,18 +15,18 @@ HELP = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_form(parser, form_of("plan", "serve"))
-    add_output(parser, reports=True)
+    add_output(parser, reports=True, summary=True)
 
 
 def run(arguments: Given) -> int:
     from tonnage.cli.common.outputs import prints_report, reported
-    from tonnage.cli.common.print import print_json, print_lines
+    from tonnage.cli.common.print import print_document, print_lines
 
     result: Any = answer(arguments)
     if prints_report(arguments, result):
         pass
     elif arguments.json:
-        print_json(result.document)
+        print_document(result, arguments.json)
     else:
         from tonnage.render.plans.serving import plan_lines
 

@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from tonnage.architectures import Model
 from tonnage.documents.advice import Advice, NearestMiss
-from tonnage.documents.answer import AnswerDocument, Slopes, Verdict
+from tonnage.documents.answer import AnswerDocument, AnswerSummary, Slopes, Verdict, summary_of
 from tonnage.documents.document import builtins
 from tonnage.documents.question import Entry
 from tonnage.documents.run import HostDocument, RunDocument
@@ -17,7 +17,7 @@ from tonnage.estimate.bands.forms import Band
 from tonnage.estimate.inputs import Question
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, joined, listed
-from tonnage.kernel.term import Term, TermDocument
+from tonnage.kernel.term import FigureDocument, Term, TermDocument
 from tonnage.kernel.units import human
 from tonnage.spec import Cluster
 
@@ -163,8 +163,23 @@ class Answer(Struct, frozen=True, kw_only=True):
         """The document as dictionaries and lists."""
         return builtins(self.document)
 
+    @property
+    def summary_document(self) -> AnswerSummary:
+        """The document without its trees, at most 8 kB; nothing is put into texts for it."""
+        bill = self.bill
+        return summary_of(
+            self._document(lambda term: term.figure, trees=False),
+            memory=self.memory.figure_with_parts,
+            step_time=self.step_time.figure_with_parts if self.step_time else UNSET,
+            cost=bill.cost.figure_with_parts if bill and bill.cost else UNSET,
+        )
+
     def summary(self) -> dict[str, Any]:
-        """The same without the breakdowns, and without the cost of their texts."""
+        """The summary as dictionaries and lists."""
+        return builtins(self.summary_document)
+
+    def without_trees(self) -> dict[str, Any]:
+        """The document with its breakdowns closed, of which texts are made."""
         return builtins(self._document(lambda term: term.summary, trees=False))
 
     @property
@@ -191,7 +206,7 @@ class Answer(Struct, frozen=True, kw_only=True):
         """Breakdowns that are shown beside that of memory: what the time of a first token and of the others goes to."""
         return tuple(term for term in (self.serving.ttft_seconds, self.serving.tpot_seconds) if term)
 
-    def _document(self, figure: Callable[[Term], TermDocument], *, trees: bool) -> AnswerDocument:
+    def _document(self, figure: Callable[[Term], TermDocument | FigureDocument], *, trees: bool) -> AnswerDocument:
         def shown(value: Any) -> Any:
             """What is not known is left out."""
             return UNSET if value is None else with_figures(value, figure)

@@ -224,7 +224,7 @@ def _counts(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _opened(best: Any, formulas: bool) -> Iterator[str]:
-    document = best.summary()
+    document = best.without_trees()
     yield from tree_lines(best.memory, depth=99 if formulas else 2, formulas=formulas)
     yield ""
     yield from serving_lines(document)

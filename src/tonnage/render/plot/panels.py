@@ -35,7 +35,7 @@ def panels(answer: Any) -> tuple[str, list[Panel]]:
         pictures.append(replace(work, wide=not owned))
     if owned:
         pictures.append(buy_or_rent(owned))
-    return verdict_line(answer.summary()), pictures
+    return verdict_line(answer.without_trees()), pictures
 
 
 def _not_drawn(name: str) -> str:

@@ -64,8 +64,8 @@ class Maximum(Struct, frozen=True, kw_only=True, eq=False):
         """The document as dictionaries and lists."""
         return builtins(self.document)
 
-    def summary(self) -> dict[str, Any]:
-        """The document with its breakdown closed."""
+    def without_trees(self) -> dict[str, Any]:
+        """The document with its breakdown closed, of which texts are made."""
         return builtins(self._document(self.answer.memory.summary))
 
     def _document(self, memory: TermDocument) -> MaxDocument:

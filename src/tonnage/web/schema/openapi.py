@@ -8,8 +8,10 @@ from litestar import MediaType, Response, get
 from tonnage.documents import schema as d
 from tonnage.kernel.encoding import encode
 from tonnage.kernel.version import __version__
+from tonnage.verbs.answered import DETAILS, FULL
 from tonnage.web.batch import MAX_ROWS
 from tonnage.web.listings import MODEL, PRICES
+from tonnage.web.questions import DETAIL, SUMMARISED
 from tonnage.web.schema import documents as w
 from tonnage.web.schema import jobs_and_saved, options
 from tonnage.web.schema.operations import Schema, content, in_path, in_query, operation, ref
@@ -17,8 +19,8 @@ from tonnage.web.schema.options_table import VERBS
 
 # Verb -> what it answers.
 ANSWERS: dict[str, tuple[type, ...]] = {
-    "train": (d.AnswerDocument,),
-    "serve": (d.AnswerDocument, d.FrontierDocument, d.MachineDocument),
+    "train": (d.AnswerDocument, d.AnswerSummary),
+    "serve": (d.AnswerDocument, d.AnswerSummary, d.FrontierDocument, d.MachineDocument),
     "plan": (d.PlansDocument, d.ServingPlansDocument, d.PoolDocument),
     "max": (d.MaxDocument,),
     "compare": (d.CompareDocument,),
@@ -134,7 +136,8 @@ def _forms(verb: str) -> Schema:
 
 def _question(name: str, summary: str, body: Schema, kinds: tuple[type, ...]) -> Schema:
     answer = {"description": "the document that --json prints", "headers": HEADERS, "content": content(kinds)}
-    return {"post": operation(name, summary, answer, OF_QUESTIONS, body=body)}
+    detail = [in_query(DETAIL, enum=list(DETAILS), default=FULL)] if name in SUMMARISED else []
+    return {"post": operation(name, summary, answer, OF_QUESTIONS, parameters=detail, body=body)}
 
 
 def _listing(path: str, kinds: tuple[type, ...], summary: str, query: tuple[str, ...]) -> Schema:

@@ -14,6 +14,7 @@ import msgspec
 from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.message import Message
 from tonnage.kernel.reach import Reach
+from tonnage.verbs.answered import FULL
 from tonnage.web.answer import Refusal, answered, error_body
 
 WITHIN = Reach(files=None, hubs=False, machine=False)  # a browser has none of them
@@ -71,7 +72,8 @@ def answer(method: str, path: str, body: str = "") -> Reply:
         question: Any = {LISTS[verb]: name, **dict(parse_qsl(query))} if method == "GET" else msgspec.json.decode(body)
     except msgspec.DecodeError as error:
         return Reply(400, {}, error_body("InvalidInput", f"the question is not JSON: {error}."))
-    outcome = answered(verb, question, WITHIN)
+    detail = dict(parse_qsl(query)).get("detail", FULL) if method == "POST" else FULL
+    outcome = answered(verb, question, WITHIN, detail)
     if isinstance(outcome, Refusal):
         return Reply(outcome.code, {}, outcome.body)
     return Reply(200, {"tonnage-status": str(outcome.status), "tonnage-command": outcome.command}, outcome.body)

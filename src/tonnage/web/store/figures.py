@@ -5,6 +5,7 @@ after the other.
 import asyncio
 import logging
 from threading import Event
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:  # SQLAlchemy is read when something is saved
 MAX_WAITING = 1000  # versions; of others the figures are computed when somebody reads them
 RETRY_SECONDS = 0.25  # seconds until a busy server is asked again
 BUSY = 503
+# Figures that are written together: each transaction waits for the disk, and keeps whoever saves a plan waiting.
+TOGETHER, TOGETHER_SECONDS = 32, 0.25
 _log = logging.getLogger("tonnage.web")
 
 
@@ -56,21 +59,28 @@ class Figures:
 
     async def _work(self) -> None:
         while self._waiting:
-            name, version = next(iter(self._waiting))
+            found: list[tuple[str, int, Digest]] = []
+            until = monotonic() + TOGETHER_SECONDS
+            for name, version in list(self._waiting)[:TOGETHER]:
+                try:
+                    found += await self._found(name, version)
+                except StoreError as error:
+                    _log.error("figures of a saved plan: %s", error)
+                except Exception:  # noqa: BLE001 - of one plan: the others go on
+                    _log.exception("figures of a saved plan")
+                del self._waiting[name, version]
+                if monotonic() > until:
+                    break
             try:
-                await self._fill(name, version)
+                await asyncio.to_thread(lambda: self._opened.for_saving().fill(*found))  # noqa: B023 - awaited at once
             except StoreError as error:
-                _log.error("figures of a saved plan: %s", error)
-            except Exception:  # noqa: BLE001 - of one plan: the others go on
-                _log.exception("figures of a saved plan")
-            del self._waiting[name, version]
+                _log.error("figures of saved plans: %s", error)
 
-    async def _fill(self, name: str, version: int) -> None:
+    async def _found(self, name: str, version: int) -> list[tuple[str, int, Digest]]:
+        """The figures of a version; none where it has them, or is gone."""
         store: Store = await asyncio.to_thread(self._opened.for_saving)
         plan = await asyncio.to_thread(store.version, name, version)
-        if plan is not None and plan.status is None:
-            figures = await self._digest(plan)
-            await asyncio.to_thread(store.fill, name, version, figures)
+        return [(name, version, await self._digest(plan))] if plan is not None and plan.status is None else []
 
     async def _digest(self, plan: SavedPlan) -> Digest:
         question: dict[str, Any] = msgspec.json.decode(plan.question)

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 from litestar import Request, Response, delete, get, post
+from litestar.background_tasks import BackgroundTask
 from litestar.datastructures import State
 from litestar.params import FromPath
 
@@ -21,7 +22,7 @@ from tonnage.question.command_line import command, line
 from tonnage.web.answer import Refusal
 from tonnage.web.jobs.board import DONE, Board
 from tonnage.web.jobs.checked import check
-from tonnage.web.questions import answer_at_once
+from tonnage.web.questions import kept_answer
 from tonnage.web.store.conflict import ConflictError, StoreError
 from tonnage.web.store.digest import SAVED_VERBS, Digest, digest, unanswered
 from tonnage.web.store.documents import (
@@ -32,8 +33,10 @@ from tonnage.web.store.documents import (
     SavedPlansDocument,
     SavedSummary,
 )
-from tonnage.web.store.figures import BUSY, digest_of
+from tonnage.web.store.figures import digest_of
 from tonnage.web.store.names import ANY, check_name
+from tonnage.web.store.opened import REFUSED
+from tonnage.web.store.writer import Save
 from tonnage.web.wire.body import question_of, read
 from tonnage.web.words import parted
 
@@ -57,26 +60,26 @@ _TAG = re.compile(r'(?:W/)?"(\d{1,9})"\Z')
 
 @post("/v1/saved", status_code=201)
 async def save(request: Asking, state: State) -> Response[bytes]:
-    """Save a question with what its answer is now, as a new version of its name. The answer is asked here, or is that
-    of a job.
-
-    Saving waits for nobody's questions: where all processes that answer are busy, the figures of the answer follow.
+    """Save a question, as a new version of its name, with what its answer is now where that is known: it was
+    asked a moment ago, or is that of a job. Else its figures follow: saving asks no process that answers, and waits for
+    nobody's questions.
     """
     body = await read(request, state.settings.limits)
     question_of(body)  # with its bounds
     to_save = _asked(body)
     check_name(to_save.name)
     expected = _expected(request, to_save.version)
-    await asyncio.to_thread(state.store.for_saving)  # whoever cannot save is told before the search
-    verb, question, answer_digest = await _answered(request, to_save, state)
-    plan = await asyncio.to_thread(
-        lambda: state.store.for_saving().save(to_save.name, verb, question, answer_digest, expected)
-    )
+    if not state.store.saves:
+        raise InvalidInput(REFUSED)
+    verb, question, answer_digest = await _answered(to_save, state)
+    plan = await state.writer.save(Save(to_save.name, verb, question, answer_digest, expected))
     if plan.status is None:
         state.figures.compute(plan.name, plan.version)
-    state.jobs.board.count("saved:save")
     return _responded(
-        SavedDocument(plan=plan), 201, {"ETag": _tag(plan), "Location": f"/v1/saved/{quote(to_save.name, safe='')}"}
+        SavedDocument(plan=plan),
+        201,
+        {"ETag": _tag(plan), "Location": f"/v1/saved/{quote(to_save.name, safe='')}"},
+        counted=BackgroundTask(asyncio.to_thread, state.jobs.board.count, "saved:save"),
     )
 
 
@@ -135,7 +138,7 @@ async def remove(name: FromPath[str], request: Asking, state: State) -> Response
     return _responded(DeletedDocument(deleted=name, history=with_history == "true"))
 
 
-async def _answered(request: Asking, to_save: AskedSave, state: State) -> tuple[str, str, Digest]:
+async def _answered(to_save: AskedSave, state: State) -> tuple[str, str, Digest]:
     """The verb, the question as JSON, and of the answer what is kept."""
     if to_save.job is not None:
         if to_save.verb is not None or to_save.question is not None:
@@ -146,17 +149,12 @@ async def _answered(request: Asking, to_save: AskedSave, state: State) -> tuple[
             Message("what is saved is a verb with its question, or a job that has answered one: give them.")
         )
     question = encode(to_save.question).decode()
-    return to_save.verb, question, await _digest(request, to_save.verb, to_save.question, state)
+    return to_save.verb, question, await _digest(to_save.verb, to_save.question, state)
 
 
-async def _digest(request: Asking, verb: str, question: dict[str, Any], state: State) -> Digest:
-    """What is kept of the answer, where one can be had at once; else of a question whose figures follow."""
-    try:
-        answer = await answer_at_once(request, verb, question)
-    except Refusal as refusal:
-        if refusal.code != BUSY:
-            raise
-        answer = None
+async def _digest(verb: str, question: dict[str, Any], state: State) -> Digest:
+    """What is kept of the answer, where it was given a short while ago; else of a question whose figures follow."""
+    answer = kept_answer(state.running, verb, question)
     if answer is not None:
         return digest_of(verb, answer)
     return unanswered(await asyncio.to_thread(checked_command, verb, question, state.settings.reach))
@@ -230,9 +228,15 @@ def _tag(plan: SavedPlan) -> str:
     return f'"{plan.version}"'
 
 
-def _responded(document: msgspec.Struct, code: int = 200, headers: Mapping[str, str] | None = None) -> Response[bytes]:
+def _responded(
+    document: msgspec.Struct,
+    code: int = 200,
+    headers: Mapping[str, str] | None = None,
+    counted: BackgroundTask | None = None,
+) -> Response[bytes]:
+    """`counted`: what is counted of it when it is sent."""
     all_headers = {"Cache-Control": "no-store"} | dict(headers or {})
-    return Response(encode(document), status_code=code, media_type=JSON, headers=all_headers)
+    return Response(encode(document), status_code=code, media_type=JSON, headers=all_headers, background=counted)
 
 
 def _page(state: State, plans: list[SavedSummary], limit: int) -> Response[bytes]:

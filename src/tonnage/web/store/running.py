@@ -9,6 +9,7 @@ from litestar import Litestar
 
 from tonnage.web.store.figures import Figures
 from tonnage.web.store.opened import Opened
+from tonnage.web.store.writer import Writer
 
 MODULES = (
     "tonnage.web.store.saved",
@@ -24,6 +25,7 @@ async def store_opened(app: Litestar) -> AsyncIterator[None]:
     settings = app.state.settings
     app.state.store = Opened(settings.store, own=settings.loopback, most_bytes=settings.store_limit)
     app.state.figures = Figures(app.state.running, app.state.store)
+    app.state.writer = Writer(app.state.store)
     reading = asyncio.create_task(asyncio.to_thread(_import_modules)) if app.state.store.saves else None
     try:
         yield
@@ -31,6 +33,7 @@ async def store_opened(app: Litestar) -> AsyncIterator[None]:
         if reading is not None:
             await reading
         await app.state.figures.close()
+        await app.state.writer.close()
         app.state.store.close()
 
 

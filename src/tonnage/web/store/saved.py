@@ -1,5 +1,6 @@
 """Saved plans: names, each with all its versions."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ from msgspec.structs import asdict
 from sqlalchemy import Connection, Row, and_, func, select
 from sqlalchemy.exc import IntegrityError
 
-from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.message import Message
 from tonnage.web.store.conflict import ConflictError
 from tonnage.web.store.digest import Digest
@@ -38,35 +39,55 @@ class Store:
         """A new version. `expected`: the latest version that who saves has seen, None or 0 for a new name.
         ConflictError where it is another; InvalidInput where all versions together would be too large.
         """
-        check_name(name)
-        size = stored_bytes(question, digest.command)
         try:
             with self.base.writing() as connection:
-                row = _locked(connection, name)
-                _check_expected(row, name, expected)
-                self._check_room(connection, size)
-                plan, version = _next_version(connection, row, name, size)
-                values: dict[str, Any] = (
-                    {"saved": _now(), "verb": verb, "bytes": size} | subject(decode(question)) | asdict(digest)
-                )
-                inserted = connection.execute(VERSIONS.insert().values(plan=plan, version=version, **_columns(values)))
-                assert inserted.inserted_primary_key is not None
-                connection.execute(
-                    QUESTIONS.insert().values(version=inserted.inserted_primary_key[0], question=question)
-                )
+                return self._saved(connection, name, verb, question, digest, expected)
         except IntegrityError:  # another has saved the same new name at the same moment
-            raise ConflictError(
-                1, Message("{name} was saved by somebody else just now: read it, and save again.", name=shown(name))
-            ) from None
+            raise _saved_just_now(name) from None
+
+    def save_all(
+        self, saves: Sequence[tuple[str, str, str, Digest, int | None]]
+    ) -> list[SavedPlan | ConflictError | TonnageError]:
+        """As `save`, several in one transaction: the version of each, or why that one is not saved."""
+        outcomes: list[SavedPlan | ConflictError | TonnageError] = []
+        with self.base.writing() as connection:
+            for save in saves:
+                try:
+                    with connection.begin_nested():
+                        outcomes.append(self._saved(connection, *save))
+                except IntegrityError:
+                    outcomes.append(_saved_just_now(save[0]))
+                except (ConflictError, TonnageError) as error:
+                    outcomes.append(error)
+        return outcomes
+
+    def _saved(
+        self, connection: Connection, name: str, verb: str, question: str, digest: Digest, expected: int | None
+    ) -> SavedPlan:
+        check_name(name)
+        size = stored_bytes(question, digest.command)
+        row = _locked(connection, name)
+        _check_expected(row, name, expected)
+        self._check_room(connection, size)
+        plan, version = _next_version(connection, row, name, size)
+        values: dict[str, Any] = (
+            {"saved": _now(), "verb": verb, "bytes": size} | subject(decode(question)) | asdict(digest)
+        )
+        inserted = connection.execute(VERSIONS.insert().values(plan=plan, version=version, **_columns(values)))
+        assert inserted.inserted_primary_key is not None
+        connection.execute(QUESTIONS.insert().values(version=inserted.inserted_primary_key[0], question=question))
         return SavedPlan(name=name, version=version, deleted=False, question=Raw(question.encode()), **values)
 
-    def fill(self, name: str, version: int, digest: Digest) -> None:
-        """Write down the figures of a version that was saved without them."""
-        plan = select(PLANS.c.id).where(PLANS.c.name == name).scalar_subquery()
-        where = and_(VERSIONS.c.plan == plan, VERSIONS.c.version == version, VERSIONS.c.answered.is_(False))
-        values = {field: value for field, value in asdict(digest).items() if field != "command"}
+    def fill(self, *figures: tuple[str, int, Digest]) -> None:
+        """Write down the figures of versions that were saved without them: of each its name, its number and what is
+        kept of its answer.
+        """
         with self.base.writing() as connection:
-            connection.execute(VERSIONS.update().where(where).values(**_columns(values)))
+            for name, version, digest in figures:
+                plan = select(PLANS.c.id).where(PLANS.c.name == name).scalar_subquery()
+                where = and_(VERSIONS.c.plan == plan, VERSIONS.c.version == version, VERSIONS.c.answered.is_(False))
+                values = {field: value for field, value in asdict(digest).items() if field != "command"}
+                connection.execute(VERSIONS.update().where(where).values(**_columns(values)))
 
     def latest(self, name: str) -> SavedPlan | None:
         """The last version of a name that is not deleted."""
@@ -175,6 +196,12 @@ def _columns(values: dict[str, Any]) -> dict[str, Any]:
     if values["status"] is not None:
         return values | {"answered": True}
     return values | {"answered": False, "status": NOT_KNOWN, "answer": ""}
+
+
+def _saved_just_now(name: str) -> ConflictError:
+    return ConflictError(
+        1, Message("{name} was saved by somebody else just now: read it, and save again.", name=shown(name))
+    )
 
 
 def _locked(connection: Connection, name: str) -> Row[Any] | None:

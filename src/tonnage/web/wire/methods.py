@@ -16,8 +16,10 @@ Asking = Request[Any, Any, Any]
 STREAM = "/events"
 
 
-def before(request: Asking) -> Response[bytes] | None:
-    """What every request passes: its query, and a method that its path takes; OPTIONS is answered here."""
+async def before(request: Asking) -> Response[bytes] | None:
+    """What every request passes: its query, and a method that its path takes; OPTIONS is answered here. It waits for
+    nothing: as a plain function each request would pass a thread for it.
+    """
     check_query(request)
     method = asked_method(request)
     if method not in ("OPTIONS", "HEAD"):

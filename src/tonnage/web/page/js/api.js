@@ -65,9 +65,10 @@ async function sent(method, path, body, signal, seen) {
   throw new Refused(said?.error?.kind ?? "Error", said?.error?.message ?? said?.detail ?? `the server answers with status ${reply.status}.`, reply.status);
 }
 
-/** An answer: {document, status, command}. `status` is the command line's: 0 fits, 2 tight, 3 does not fit, 4 not enough is known. */
-export async function ask(verb, question, signal) {
-  const reply = await sent("POST", `/v1/${verb}`, inWords(question), signal);
+/** An answer: {document, status, command}. `status` is the command line's: 0 fits, 2 tight, 3 does not fit, 4 not enough is known. `detail`: of
+    its document. */
+export async function ask(verb, question, signal, detail = "full") {
+  const reply = await sent("POST", `/v1/${verb}${detail === "full" ? "" : `?detail=${detail}`}`, inWords(question), signal);
   const command = decodeURIComponent(reply.header("Tonnage-Command") ?? "");
   return { document: learn(await reply.json()), status: Number(reply.header("Tonnage-Status") ?? 0), command };
 }

@@ -1,6 +1,7 @@
 /* The draw loop: an input changes, the newest question is asked, the answer is drawn. Every section is a file of parts/ that exports
    draw(slot, answer, state). answer: {verb, question, document, status, command, signal, settled}, the last valid one, or null; `signal` is
-   aborted when a newer question is asked, for parts that ask more; not `settled`: the next best moves are still on their way; `unadvised`: why there are none. state: {tab, values, card, waiting, error, field, cancel}. */
+   aborted when a newer question is asked, for parts that ask more; not `settled`: the next best moves are still on their way; `unadvised`: why there are none.
+   Of a `summary` the document has no trees: the verdict and the facts are drawn from it, while the trees are on their way. state: {tab, values, card, waiting, error, field, cancel}. */
 import { announce } from "./announce.js";
 import { ask, options, Refused } from "./api.js";
 import { show } from "./card.js";
@@ -32,6 +33,7 @@ import * as verdict from "./parts/verdict.js";
 const PARTS = { verdict, facts, bars, breakdown, advice, timeline, frontier, matrix, accelerators, plan, rules, repro };
 const PATIENCE = 150; // ms before a question is said to take time
 const ADVISED = ["verdict", "advice", "repro"]; // parts that show the moves, or the command that asks for them
+const FORETOLD = ["verdict", "facts"]; // parts that need no trees
 const ALONE = ["plan", "rules"]; // tabs whose parts ask for themselves
 
 let answer = null;
@@ -72,7 +74,14 @@ async function refresh() {
   const tab = state.tab;
   document.body.dataset.asking = tab;
   try {
-    const found = await answered(tab, mine.signal);
+    const asked = await questionOf(tab);
+    if (asked) {
+      const short = await answered(asked, mine.signal, "summary");
+      clearTimeout(slow);
+      if (mine.signal.aborted) return;
+      foretell(short);
+    }
+    const found = asked && (await answered(asked, mine.signal));
     clearTimeout(slow);
     if (mine.signal.aborted) return;
     answer = found ?? (VERB[tab] ? null : answer);
@@ -92,14 +101,31 @@ async function refresh() {
   }
 }
 
-async function answered(tab, signal) {
+/** {verb, question} of the inputs; null where nothing is asked. */
+async function questionOf(tab) {
   const verb = VERB[tab];
   const rows = await options(verb ?? "train");
   inputs.build(tab, rows);
   if (!verb || !state.values.model) return null;
   inputs.check();
-  const asked = question(tab, new Set(rows.map((each) => each.name)));
-  return { verb, question: asked, signal, settled: false, ...(await ask(verb, { ...asked, advice: false }, signal)), command: null };
+  return { verb, question: question(tab, new Set(rows.map((each) => each.name))) };
+}
+
+async function answered({ verb, question: asked }, signal, detail = "full") {
+  const reply = await ask(verb, { ...asked, advice: false }, signal, detail);
+  return { verb, question: asked, signal, settled: false, ...reply, command: null };
+}
+
+/** Draws what needs no trees: a document of a thousand figures takes longer to come and to draw. */
+function foretell(short) {
+  state.waiting = "";
+  keepingFocus(() => {
+    for (const slot of $$("[data-part]").filter((each) => FORETOLD.includes(each.dataset.part))) {
+      slot.closest("[data-tabs]").hidden = false;
+      PARTS[slot.dataset.part].draw(slot, short, { ...state, error: null });
+    }
+  });
+  document.body.dataset.foretold = Number(document.body.dataset.foretold ?? 0) + 1;
 }
 
 /** The same answer with the next best moves, which take longer than all else: it is drawn without them first. */

@@ -39,7 +39,7 @@ function training({ run, cost, energy, question, warnings, step_time: step }) {
         [t("Days"), "", null, t("give the training tokens")],
       ];
   return [
-    [t("tokens/s/GPU"), path("facts", "tokens per second and GPU"), text(each, rate), range(run?.step_time_band && rates(run, n), rate)],
+    [t("tokens/s/GPU"), path("facts", "tokens per second and GPU"), text(each, rate), range(run?.step_time_band && rates(run, step, n), rate)],
     [t("MFU"), path("run", "mfu"), text(run?.mfu, percent), run?.hfu ? t("HFU {share}", { share: percent(run.hfu.value) }) : ""],
     ...middle,
     [whole ? t("cost") : t("cost of a step"), "cost", text(cost, usd), priced(cost, whole ? whole.value : step?.value, n, warnings)],
@@ -68,8 +68,8 @@ function share(whole, n) {
 }
 
 /** Speeds at the two ends of the step's band; the longer step is the slower speed. */
-function rates({ tokens_per_second: all, step_time_band: [low, high] }, n) {
-  const tokens = all.inputs.D;
+function rates({ tokens_per_second: all, step_time_band: [low, high] }, step, n) {
+  const tokens = step && all.value * step.value;
   return tokens ? [tokens / high / n, tokens / low / n] : null;
 }
 

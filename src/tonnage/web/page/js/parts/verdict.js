@@ -76,7 +76,7 @@ function headline(document) {
 
 function basics(document) {
   const { question, verdict } = document;
-  const groups = groupsOf(document);
+  const groups = document.ranks && groupsOf(document); // a summary has no ranks
   const runtime = question.runtime_version ?? question.engine_version ?? question.runtime ?? question.engine;
   const { band } = verdict;
   const bandLine = band
@@ -85,10 +85,10 @@ function basics(document) {
   return h(
     "p",
     { class: "v-sub" },
-    h("span", {}, groups.length > 1 ? t("Fullest rank: {rank}", { rank: groupName(fullestOf(groups)) }) : t("All ranks alike")),
+    groups && h("span", {}, groups.length > 1 ? t("Fullest rank: {rank}", { rank: groupName(fullestOf(groups)) }) : t("All ranks alike")),
     h("span", {}, bandLine),
     runtime && h("span", {}, String(runtime.value)),
-    basis(document.memory.basis),
+    document.memory.basis && basis(document.memory.basis),
   );
 }
 
