@@ -7,8 +7,8 @@ the whole estimate would keep (tests/search/test_training_bounds.py).
 """
 
 from collections.abc import Mapping
-from functools import cached_property
-from typing import Any, cast
+from functools import cached_property, reduce
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from msgspec import Struct
@@ -16,16 +16,20 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Block
 from tonnage.estimate.bands import training_band
+from tonnage.estimate.hardware.network import Collective
 from tonnage.estimate.hardware.rates import rates
 from tonnage.estimate.memory import Step
 from tonnage.estimate.plan.pipeline_boxes import microbatches_per_round
-from tonnage.estimate.step.communication import width_of
+from tonnage.estimate.step.communication import training_overhead, width_of
 from tonnage.estimate.step.pipeline_layout import chunk_layers
-from tonnage.estimate.step.rank import expert_parameters, stages
+from tonnage.estimate.step.points import running
+from tonnage.estimate.step.rank import expert_parameters, op_parameters, stages
 from tonnage.estimate.step.stage import StageMemory
+from tonnage.estimate.step_time.layer_time import Passes
 from tonnage.estimate.step_time.step import StepTime
 from tonnage.formulas.memory import interleaved_microbatches_in_flight, microbatches_in_flight
 from tonnage.formulas.pipeline import bubble_seconds
+from tonnage.kernel.formula import is_any, maximum, minimum
 from tonnage.numerics.optimizers import optimizer
 from tonnage.numerics.precisions import TRAINING_RECIPES
 from tonnage.runtimes import training_runtime
@@ -96,6 +100,18 @@ def _key(group: Group | Stack) -> tuple[Any, ...]:
     return *sorted((name, value) for name, value in group.choices.items() if name != "zero_stage"), group.block
 
 
+class _WithoutGathers(StepTime):
+    """Kernels and exchanges inside of layers: what is gathered for them depends on how many ranks share it."""
+
+    gathers = False
+
+
+class _OfSizes(StepTime):
+    """Exchanges of a step whose sizes are arrays of shape (pipelines, machines, rows), with layers that are walked."""
+
+    layers: Mapping[Block, Passes]
+
+
 class _Layers:
     """One micro-batch through all layers, and what one layer of each kind keeps of it: arrays with an entry for each
     row of a group.
@@ -114,7 +130,8 @@ class _Layers:
             layout=PipelineLayout(),
         )
         step = Step(space.model, uncut, space.largest)
-        timed = StepTime(step, rates())
+        timed = _WithoutGathers(step, rates())
+        self.step, self.timed, self.uncut = step, timed, uncut
         self.plan, self.rows = plan, len(sizes["micro_batch_size"])
         self.through = timed.stages[0].seconds * timed.factor  # one micro-batch through all layers, and the head
         self.each = {block: passes.seconds * timed.factor for block, passes in timed.layers.items()}
@@ -123,11 +140,38 @@ class _Layers:
         self.kept = {block: kept_bytes.value for block, kept_bytes in memory.kept.items()}
         self.held = {block: step.held[block].value for block in self.each}  # parameters on one rank, not sharded
         self.routed = {block: expert_parameters(block, step.whole) for block in self.each}
+        stage = step.stages[0]
+        self.table, self.after = (  # parameters before the layers, and after them
+            sum(term.value for op in ops for term in op_parameters(op, step.whole))
+            for ops in (stage.before, stage.after)
+        )
+        self.work, self.loss = _at_work(memory, self.kept)
+        self.overhead = training_overhead(0, uncut, space.largest, [], []).value
         band = training_band(plan, space.largest)
         self.band = band.high if band else 1.0
-        # What the stage with the loss does beside its layers; None where layers also gather their weights.
-        in_layers = sum(count * self.each[block] for block, count in step.stages[0].layers)
-        self.head = None if timed.gathers else np.maximum(self.through - in_layers, 0.0)
+        # layers that the framework adds to those of the model, such as of multi-token prediction
+        self.adds_layers = stage.layers != stages(space.model, 1)[0].layers
+        # what the stage with the loss does beside its layers
+        in_layers = sum(count * self.each[block] for block, count in stage.layers)
+        self.head = maximum(self.through - in_layers, 0)
+
+
+def _at_work(memory: StageMemory, kept: Mapping[Block, Any]) -> tuple[Any, Any]:
+    """Bytes that operations hold while all layers still keep what backward needs: of the layer that begins backward,
+    whichever kind it is, beyond what it keeps; and of the loss.
+    """
+    loss: Any = 0
+    of_layers: dict[Block, Any] = {}
+    order = running(memory.stage, 0)
+    for point in memory.points:
+        live = memory.sizes.total(point.bytes)
+        if point.everything:
+            loss = maximum(loss, live)
+        elif point.position >= 0 and point.head_made:  # in backward, with what the layer itself keeps among it
+            block = order[point.position]
+            of_layers[block] = maximum(of_layers.get(block, 0), live - kept.get(block, 0))
+    work = reduce(minimum, of_layers.values()) if of_layers else 0
+    return maximum(work, 0), loss
 
 
 def _layers(space: Space, group: Group, columns: Columns, left: np.ndarray) -> _Layers | None:
@@ -155,6 +199,14 @@ class _Shape(Struct, frozen=True, eq=False):
     first: np.ndarray
     last: np.ndarray
     known: np.ndarray
+
+    @property
+    def fullest(self) -> tuple[np.ndarray, np.ndarray]:
+        """The stages with most layers, and where those of each pipeline start among them."""
+        layers = self.stages.sum(axis=1)
+        lengths = np.diff(self.starts, append=len(layers))
+        chosen = layers == np.repeat(np.maximum.reduceat(layers, self.starts), lengths)
+        return self.stages[chosen], np.concatenate([[0], np.cumsum(np.add.reduceat(chosen, self.starts))[:-1]])
 
     def only(self, at: int) -> "_Shape":
         """That of one of the pipelines."""
@@ -219,11 +271,34 @@ class LeastOfGroup:
 
     def seconds_per_token(self) -> np.ndarray:
         """As Least.seconds_per_token."""
-        return np.asarray(self._least.seconds_per_token(self._columns)[0])
+        return np.asarray(self._least.seconds_per_token(self._columns, exchanges=True)[0])
 
     def needed(self) -> np.ndarray:
         """As Least.needed."""
         return np.asarray(self._least.needed(self._columns)[0])
+
+
+class _Beside(NamedTuple):
+    """Seconds beside what layers take by themselves: of each micro-batch, handed on to the next stage; once a step;
+    and what gathering weights adds to one micro-batch through all layers, and through the last stage. Numbers, or
+    arrays of shape (pipelines, rows, machines).
+    """
+
+    micro_batch: Any = 0.0
+    once: Any = 0.0
+    through: Any = 0.0
+    last: Any = 0.0
+
+
+class _Held(NamedTuple):
+    """Of a stage of each pipeline, on one rank and not sharded: parameters but for routed experts', these, and the
+    former of its layers alone; and the bytes that its layers keep of one micro-batch. Shape (pipelines, rows, 1).
+    """
+
+    dense: np.ndarray
+    routed: np.ndarray
+    inner: np.ndarray
+    kept: np.ndarray
 
 
 class Least:
@@ -236,6 +311,12 @@ class Least:
         options = with_choices(space.options, stack.choices)
         self.is_plain = options.pipeline_schedule in PLAIN
 
+    @property
+    def gathers(self) -> bool:
+        """Whether its plans gather weights in every micro-batch, or scatter gradients."""
+        zero = self.stack.choices["zero_stage"]
+        return bool(zero == 3 or (zero == 2 and training_runtime(self.layers.plan.runtime).shards_units))
+
     def of_pipeline(self, at: int, columns: Columns) -> LeastOfGroup:
         """The bounds of one pipeline."""
         return LeastOfGroup(Least(self.space, self.stack.only([at]), self.layers, self.shape.only(at)), columns)
@@ -247,55 +328,145 @@ class Least:
             counts @ np.array([np.broadcast_to(values.get(one, 0.0), (rows,)) for one in self.shape.blocks])
         )
 
-    def seconds_per_token(self, columns: Columns) -> np.ndarray:
+    def seconds_per_token(self, columns: Columns, exchanges: bool = False) -> np.ndarray:
         """Seconds per token of a step at least: all micro-batches on the stage that takes longest, and what it
-        waits while a pipeline fills and drains.
+        waits while a pipeline fills and drains. `exchanges`: also what ranks send each other outside of layers, and
+        the optimizer: nearer to the estimate, and dearer.
         """
         p, v, m = self.stack.stages, self.stack.chunks, columns["num_microbatches"]
-        through = np.broadcast_to(self.layers.through, (self.stack.rows,))[:, None]
+        beside = self._beside(columns) if exchanges else _Beside()
+        through = np.broadcast_to(self.layers.through, (self.stack.rows,))[:, None] + beside.through
         step = m * (through / p)
         if self.is_plain:
             of_stages = self._of_rows(self.shape.stages, self.layers.each)
             slowest = np.maximum.reduceat(of_stages, self.shape.starts, axis=0)[:, :, None]
-            slowest = np.maximum(slowest, through / p)
-            if self.layers.head is not None:  # the last stage has the head too
-                last = (self._of_rows(self.shape.last, self.layers.each) + self.layers.head)[:, :, None]
-                slowest = np.maximum(slowest, last)
-                # 1F1B: its first micro-batch comes through all other stages, and its last one goes back through them
-                step = np.where(v == 1, (m - 1) * last + through, step)
-            step = np.maximum(step, m * slowest)
+            last = (self._of_rows(self.shape.last, self.layers.each) + self.layers.head)[:, :, None] + beside.last
+            slowest = np.maximum(np.maximum(slowest, through / p), last)
+            # 1F1B: the first micro-batch comes through all stages before the last one, and the last one goes back
+            step = np.maximum(np.where(v == 1, (m - 1) * last + through, step), m * slowest)
             several = v > 1
             if several.any():  # other numbers than whole rounds are played out, and may wait less
                 waits = bubble_seconds.evaluate(tau=through, tau_step=slowest, v=v)
                 step = np.where(several & (m % p == 0), step + waits, step)
             step = np.maximum(step, through)  # a micro-batch passes all stages
         tokens = columns["sequence_length"] * columns["micro_batch_size"] * columns["data_parallel_size"] * m
-        return np.asarray((step + self.layers.fixed) / tokens)
+        return np.asarray((step + m * beside.micro_batch + beside.once + self.layers.fixed) / tokens)
+
+    def _beside(self, columns: Columns) -> "_Beside":
+        """What depends on the numbers of stages and replicas: exchanges as the estimate has them, of the layers alone
+        where it has tables and heads too, and at least what cannot be hidden of those that run beside kernels.
+        """
+        layers, shape, rows = self.layers, self.shape, self.stack.rows
+        wide = np.broadcast_shapes(columns["data_parallel_size"].shape, (len(self.stack.pipelines), rows, 1))
+        plan = replace(  # rows come last: so are the arrays of layers
+            layers.uncut,
+            zero_stage=self.stack.choices["zero_stage"],
+            data_parallel_size=np.broadcast_to(columns["data_parallel_size"], wide).swapaxes(1, 2) * 1.0,
+            replicate_size=layers.plan.replicate_size,
+            pipeline_parallel_size=2,
+            virtual_pipeline_size=self.stack.chunks,
+        )
+        timed = _OfSizes(layers.step, layers.timed.rates)
+        timed.plan, timed.layers = plan, layers.timed.layers
+        factor, within = timed.factor, (len(shape.known), wide[2], rows)
+
+        def of(seconds: Any) -> np.ndarray:
+            """Seconds as an array of the shape of plans. One rank alone sends nothing, whatever its formula says."""
+            return np.fmax(np.broadcast_to(seconds * factor, within), 0.0).swapaxes(1, 2)
+
+        between = of(timed.between[0]) * (self.stack.stages > 1)
+        if timed.gathers:
+            more = [
+                of(timed.with_gathers(block).seconds - layers.timed.layers[block].seconds) for block in shape.blocks
+            ]
+            through = sum(one * count for one, count in zip(more, self._all_layers, strict=True))
+            last = sum(one * count[:, None, None] for one, count in zip(more, shape.last.T, strict=True))
+            return _Beside(between, 0.0, through, last)
+        if not self.is_plain or layers.adds_layers:
+            return _Beside(between)
+        fullest, starts = shape.fullest
+        dense, routed = (
+            np.minimum.reduceat(self._of_rows(fullest, values), starts, axis=0)[:, None, :]
+            for values in ({one: layers.held[one] - layers.routed[one] for one in shape.blocks}, layers.routed)
+        )
+        recipe, held = layers.step.recipe, dense + routed
+        experts = routed if is_any(plan.expert_parallel_size > 1) else None
+        kind: Collective = "reduce_scatter" if plan.zero_stage else "all_reduce"
+        sent = timed.among(kind, held, experts, recipe.main_gradient_bytes).seconds
+        updated: Any = held
+        if plan.zero_stage:
+            sent = sent + timed.among("all_gather", held, experts, recipe.gathered_bytes).seconds
+            others = plan.expert_parallel_size * plan.expert_tensor_parallel_size
+            sharing = np.maximum(timed.shards * plan.tensor_parallel_size / others, 1)
+            updated = dense / timed.shards + routed / sharing
+        once = of((1 - timed.rates.hidden) * sent)
+        if all(plan.field(name) == "none" for name in OFFLOADS):
+            once = once + of(updated * timed.updated_bytes / timed.kernels.bandwidth)
+        return _Beside(between, once * shape.known[:, None, None])
+
+    @cached_property
+    def _all_layers(self) -> list[float]:
+        """Layers of each kind in the whole model."""
+        counts = dict(self.layers.step.stages[0].layers)
+        return [counts.get(block, 0) for block in self.shape.blocks]
 
     def needed(self, columns: Columns) -> np.ndarray:
-        """The high end of the band of bytes that layers of the first stage keep: their states, and what backward
-        needs of each micro-batch in flight.
+        """The high end of the band of bytes that the first and the last stage hold at least: their states, what
+        backward needs of each micro-batch in flight, and what the layer or the loss at work holds beside it.
         """
         plan = self.layers.plan
         if any(plan.field(name) != "none" for name in OFFLOADS):
             return np.zeros((len(self.stack.pipelines), 1, 1))
-        p, v, m = self.stack.stages, self.stack.chunks, columns["num_microbatches"]
+        p = self.stack.stages
+        work, loss = (self._wide(of_rows) for of_rows in (self.layers.work, self.layers.loss))
+        shards_units = training_runtime(plan.runtime).shards_units
+        # FSDP2's stages are fullest at other moments: what runs then is not what runs first
+        in_pipeline = np.zeros(1) if shards_units else work
+        first = self._of_stage(columns, self._first, 0, np.where(p == 1, np.maximum(work, loss), in_pipeline))
+        if (p > 1).any() and not shards_units:
+            last = self._of_stage(columns, self._last, p - 1, np.maximum(work, loss))
+            first = np.maximum(first, np.where(p > 1, last, 0))
+        return np.asarray(
+            (first + self._wide(self.layers.overhead)) * self.layers.band * self.shape.known[:, None, None]
+        )
+
+    def _wide(self, of_rows: Any) -> np.ndarray:
+        """Values of rows as an array of shape (1, rows, 1)."""
+        return np.broadcast_to(of_rows, (self.stack.rows,))[None, :, None]
+
+    def _of_stage(self, columns: Columns, stage: "_Held", rank: Any, work: np.ndarray) -> Any:
+        """Bytes of one stage of each pipeline. `work`: what is held by what runs while all layers keep theirs."""
+        v, m, p = self.stack.chunks, columns["num_microbatches"], self.stack.stages
         flying: Any = 0
         if self.is_plain:
-            flying = microbatches_in_flight.evaluate(p=p, i=0, m=m)
+            flying = microbatches_in_flight.evaluate(p=p, i=rank, m=m)
             if (v > 1).any():
                 chunks_flying = interleaved_microbatches_in_flight.evaluate(
-                    p=p, i=0, m=m, v=v, n_turn=microbatches_per_round(m, p)
+                    p=p, i=rank, m=m, v=v, n_turn=microbatches_per_round(m, p)
                 )
                 flying = np.where(v > 1, chunks_flying, flying)
-        kept_bytes = self._of_rows(self.shape.first, self.layers.kept)[:, :, None]
-        at_once = self._states(columns) + np.maximum(
-            kept_bytes * flying + self._handed_on(columns) + self._units(columns), self._gradients_made(columns)
-        )
-        return np.asarray(at_once * self.layers.band * self.shape.known[:, None, None])
+        units = self._units(columns, stage, m > flying) + self._handed_on(columns)
+        in_layers = stage.kept * flying + np.maximum(work, units)
+        return self._states(columns, stage) + np.maximum(in_layers, self._gradients_made(columns, stage))
 
-    def _states(self, columns: Columns) -> Any:
-        """Weights, gradients that stay, and the optimizer's states of the first stage's layers."""
+    @cached_property
+    def _first(self) -> "_Held":
+        return self._held(self.shape.first, True, self.stack.stages == 1)
+
+    @cached_property
+    def _last(self) -> "_Held":
+        return self._held(self.shape.last, self.stack.stages == 1, True)
+
+    def _held(self, counts: np.ndarray, has_table: Any, has_head: Any) -> "_Held":
+        """What a stage of each pipeline holds, of layers in these numbers."""
+        layers = self.layers
+        routed = self._of_rows(counts, layers.routed)[:, :, None]
+        inner = self._of_rows(counts, layers.held)[:, :, None] - routed
+        ends = self._wide(layers.table) * has_table + self._wide(layers.after) * has_head
+        return _Held(inner + ends, routed, inner, self._of_rows(counts, layers.kept)[:, :, None])
+
+    def _states(self, columns: Columns, stage: _Held) -> Any:
+        """Weights, gradients that stay, and the optimizer's states of a stage."""
         plan = self.layers.plan
         runtime, recipe = training_runtime(plan.runtime, plan.runtime_version), TRAINING_RECIPES[plan.precision]
         zero = self.stack.choices["zero_stage"]
@@ -305,20 +476,22 @@ class Least:
         if plan.optimizer == "adamw":  # the states of others depend on shapes
             held = optimizer(plan.optimizer).total_bytes(1, 1, update_bytes=recipe.update_bytes)
             widths.append((held, zero >= runtime.optimizer_sharded_from))
-        return self._bytes(columns, widths)
+        return self._bytes(columns, stage, widths)
 
-    def _units(self, columns: Columns) -> Any:
+    def _units(self, columns: Columns, stage: _Held, goes_on: Any) -> Any:
         """What FSDP2 holds of whole layers: under a pipeline gradients that it sums, and with ZeRO-2 units that stay
-        gathered (estimate.frameworks.fsdp2_units).
+        gathered (estimate.frameworks.fsdp2_units). `goes_on`: whether a micro-batch comes after the first one's
+        backward, so that gradients are there beside all that layers keep.
         """
         plan, recipe = self.layers.plan, TRAINING_RECIPES[self.layers.plan.precision]
         if not training_runtime(plan.runtime).shards_units:
             return 0
         total: Any = 0
+        layers = stage._replace(dense=stage.inner)
         if recipe.reduce_bytes != recipe.compute_bytes:
-            total = self._bytes(columns, [(recipe.reduce_bytes, False)]) * (self.stack.stages > 1)
+            total = self._bytes(columns, layers, [(recipe.reduce_bytes, False)]) * ((self.stack.stages > 1) & goes_on)
         if self.stack.choices["zero_stage"] == 2 and not plan.kernels.float8_all_gather:
-            total = total + self._bytes(columns, [(recipe.compute_bytes, False)])
+            total = total + self._bytes(columns, layers, [(recipe.compute_bytes, False)])
         return total
 
     def _handed_on(self, columns: Columns) -> Any:
@@ -333,7 +506,7 @@ class Least:
         size = columns["num_microbatches"] * tokens * self.space.model.hidden_size * width
         return size * (self.stack.stages > 1)
 
-    def _gradients_made(self, columns: Columns) -> Any:
+    def _gradients_made(self, columns: Columns, stage: _Held) -> Any:
         """All gradients, where backward makes them and the optimizer's step finds them."""
         plan = self.layers.plan
         runtime = training_runtime(plan.runtime, plan.runtime_version)
@@ -341,15 +514,15 @@ class Least:
             return 0
         recipe, zero = TRAINING_RECIPES[plan.precision], self.stack.choices["zero_stage"]
         widths = [(width_of(state.copy, recipe), zero >= state.sharded_from) for state in runtime.gradients]
-        made = self._bytes(columns, widths)
+        made = self._bytes(columns, stage, widths)
         accumulates = runtime.shards_units and recipe.reduce_bytes != recipe.compute_bytes
         return made * (self.stack.stages == 1) if accumulates else made
 
-    def _bytes(self, columns: Columns, widths: list[tuple[float, bool]]) -> Any:
-        """Of the parameters of the first stage's layers: (bytes of each, whether it is sharded)."""
+    def _bytes(self, columns: Columns, stage: _Held, widths: list[tuple[float, bool]]) -> Any:
+        """Of the parameters of a stage: (bytes of each, whether it is sharded)."""
         whole = sum(width for width, sharded in widths if not sharded)
         shared = sum(width for width, sharded in widths if sharded)
-        dense, routed = self._parameters
+        dense, routed = stage.dense, stage.routed
         total: Any = whole * (dense + routed) if whole else 0
         if shared:  # a share is in proportion to the ranks that have one (formulas.memory)
             t, e, q = (
@@ -361,12 +534,3 @@ class Least:
             if routed.any():
                 total = total + shared * (routed / np.maximum(ranks * t / (e * q), 1))
         return total
-
-    @cached_property
-    def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """Parameters of the first stage's layers on one rank, none of them sharded: all but routed experts', and
-        these. Shape (pipelines, rows, 1).
-        """
-        first, layers = self.shape.first, self.layers
-        routed = self._of_rows(first, layers.routed)[:, :, None]
-        return self._of_rows(first, layers.held)[:, :, None] - routed, routed

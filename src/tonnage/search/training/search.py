@@ -170,6 +170,9 @@ class _Search:
         left &= seconds <= self._cutoffs[machines]
         if left.any():
             left &= np.broadcast_to(least.needed(columns) * ROUNDING_MARGIN <= self.usable, left.shape)
+        if left.any() and least.gathers:  # what FSDP gathers is much of its time: few pipelines, and many plans saved
+            seconds = np.broadcast_to(least.seconds_per_token(columns, exchanges=True) * ROUNDING_MARGIN, left.shape)
+            left &= seconds <= self._cutoffs[machines]
         counts = np.count_nonzero(left, axis=(1, 2))
         self.beaten += plans - int(counts.sum())
         kept = np.flatnonzero(counts)
