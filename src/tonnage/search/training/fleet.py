@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
+from tonnage.documents.plan import FoundPlanDocument
 from tonnage.estimate.money.bill import rent
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.run.checkpoint import saved_bytes
@@ -19,7 +20,7 @@ from tonnage.estimate.step_time.time import Timing
 from tonnage.formulas.cost import rent_usd
 from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.term import Term
-from tonnage.search.progress import advance, expect
+from tonnage.search.progress import advance, expect, find
 from tonnage.search.removed import Tally
 from tonnage.search.training.best import Candidate
 from tonnage.search.training.machines import Fleet, between
@@ -100,7 +101,7 @@ class Searcher:
 
     def _begin(self, *, strict: bool) -> None:
         """Start a search. `strict`: plans that miss a limit are left out."""
-        self.found, self.strict = Searched(tally=Tally()), strict
+        self.found, self.strict, self._told = Searched(tally=Tally()), strict, np.inf
 
     def go(self, fleets: Sequence[Fleet]) -> Searched:
         """Search all of them; then whole nodes between the best open machines and the next smaller ones, where fewer
@@ -118,6 +119,7 @@ class Searcher:
 
     def _all(self, fleets: Sequence[Fleet]) -> None:
         expect("machines", sum(len(fleet.machines) for fleet in fleets))
+        expect("plans", sum(self._space(part).plans for fleet in fleets for part in _parts(fleet.machines)))
         for fleet in fleets:
             if np.isnan(self._prices(fleet.machines)).all():
                 self.found.unpriced[fleet.accelerator.name] = None
@@ -160,14 +162,13 @@ class Searcher:
 
     def take(self, machines: Sequence[Cluster]) -> None:
         """Search one kind of accelerator; what cannot be said of it is noted, and ends nothing."""
-        # where a node is used in part its links and its kernels are those of the whole node, but one accelerator has
-        # defaults of its own
-        for part in (machines[:1], machines[1:]) if machines[0].size == 1 else (machines,):
+        for part in _parts(machines):
+            before = self.found.tally.considered
             try:
-                if part:
-                    self._search(part)
+                self._search(part)
             except TonnageError as error:
                 self.found.refused.setdefault(part[0].accelerator.name, error)
+                advance("plans", self._space(part).plans - (self.found.tally.considered - before))
 
     def _search(self, machines: Sequence[Cluster]) -> None:
         space, searched = self._space(machines), self.found
@@ -176,6 +177,7 @@ class Searcher:
         searched.passed += len(machines) - len(of_use)
         if not len(of_use):
             tally = count_valid(space)
+            advance("plans", tally.considered)
             searched.tally.add(tally)
             searched.beaten += tally.left
             return
@@ -187,6 +189,7 @@ class Searcher:
             cutoff=self._cutoff(space, goodput),
             bounded=self.bounded,
             machines=of_use,
+            tell=lambda plan: self._tell(self._entry(space, plan.machine, (plan,), goodput), usable),
         )
         searched.tally.add(best_plans.tally)
         searched.walked += best_plans.walked
@@ -204,6 +207,25 @@ class Searcher:
         """One of the space's machines with plans of it, and their value."""
         usd = None if np.isnan(space.usd[at]) else float(space.usd[at])
         return self._valued(Entry(machine=space.machines[at], plans=plans, usd=usd, goodput=float(goodput[at])))
+
+    def _tell(self, entry: Entry, usable: int) -> None:
+        """Tell whoever follows the search of a plan that is better than all before it."""
+        if not entry.value < self._told:
+            return
+        self._told = entry.value
+        plan, usd_per_token = entry.plans[0], entry.usd_per_token
+        find(
+            lambda: FoundPlanDocument(
+                on=entry.machine.name,
+                accelerators=entry.machine.size,
+                options={name: value for name, value in plan.options.items() if value is not None},
+                needed_bytes=plan.needed,
+                usable_bytes=usable,
+                step_seconds=plan.seconds,
+                tokens_per_second=plan.tokens / plan.seconds,
+                usd_per_million_tokens=None if usd_per_token is None else usd_per_token * 1e6,
+            )
+        )
 
     def _valued(self, entry: Entry) -> Entry:
         seconds, usd = np.array([entry.run_seconds_per_token]), np.array([np.nan if entry.usd is None else entry.usd])
@@ -266,7 +288,16 @@ class Searcher:
             least = min(here, key=lambda entry: entry.machine.size).machine
             smaller = [machine for machine in fleet.machines if machine.size < least.size]
             if smaller and least.num_nodes > 1 and (more := between(smaller[-1], least)):
+                expect("plans", sum(self._space(part).plans for part in _parts(more)))
                 self.take(more)
+
+
+def _parts(machines: Sequence[Cluster]) -> list[Sequence[Cluster]]:
+    """Machines that are searched together. Where a node is used in part its links and its kernels are those of the
+    whole node, but one accelerator has defaults of its own.
+    """
+    parts = (machines[:1], machines[1:]) if machines and machines[0].size == 1 else (machines,)
+    return [part for part in parts if part]
 
 
 def _order(entry: Entry) -> tuple[float, float, int, str]:

@@ -24,6 +24,7 @@ from tonnage.search.training.walk import REFUSALS, Hopeful, Walked, reason, sett
 
 MAX_PLANS_BETWEEN_COLLECTIONS = 30_000  # plans walked between two collections of rings
 BOUNDED_AT_ONCE = 32_768  # plans whose bounds are evaluated at once: their arrays stay in the cache of a core
+FIRST_TAKEN = 6  # pipelines that are walked before anything else is bounded: of each machine a plan, if one fits
 ROUNDING_MARGIN = 1 - 1e-9  # a bound may meet the estimate, but for rounding
 # Seconds of a token of each machine's best plan so far (infinite where there is none) -> those beyond which a plan of
 # it is of no use.
@@ -71,7 +72,9 @@ def search(
             more = run.survey(stack)
             if more and not run.best.any:  # a first plan at once: it turns away others before their memory is bounded
                 more.sort(key=lambda one: one.promise)
-                run.take(more.pop(0))
+                for one in more[:FIRST_TAKEN]:
+                    run.take(one)
+                more = more[FIRST_TAKEN:]
             surveyed += more
         surveyed.sort(key=lambda one: one.promise)  # those first that may be fastest: they turn away most of the rest
         for one in surveyed:

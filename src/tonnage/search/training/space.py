@@ -310,6 +310,16 @@ class Space:
 
     # ---- groups ----
 
+    @property
+    def plans(self) -> int:
+        """How many plans there are, valid or not."""
+        pipelines: dict[str, int] = {}
+        for choices, pipelines_of_choice in self._pipelines_of_choices:
+            name = choices["runtime"]
+            pipelines[name] = pipelines.get(name, 0) + len(pipelines_of_choice)
+        rows = sum(len(columns["micro_batch_size"]) * pipelines[name] for name, _, columns in self._blocks)
+        return rows * len(self.machines)
+
     def windows(self) -> Iterator[list[Stack]]:
         """All plans, valid or not, in a fixed order, so many blocks of columns at a time: a search holds no more
         than these.
