@@ -97,8 +97,8 @@ QUESTIONS = (
 
 
 def questions(note: Note, sizes: Sizes) -> None:
-    """Seconds of a core for `tonnage.plan_training`, with uneven stages and interleaving, to the answer and to the first
-    plan; after one short question, which imports what all need.
+    """Seconds of a core for `tonnage.plan_training`, with uneven stages and interleaving, to the answer and to the
+    first plan; after one short question, which imports what all need.
     """
     tonnage.plan_training("llama-3.2-1b", on="2xH100-SXM-80GB", recompute="full", runtime="fsdp2")
     for words, model, on in QUESTIONS[: sizes.cases]:

@@ -1,5 +1,5 @@
-"""What a search turns away without a walk: bounds are below the estimate, a search with bounds answers as one that walks
-every plan, and little is evaluated.
+"""What a search turns away without a walk: bounds are below the estimate, a search with bounds answers as one that
+walks every plan, and little is evaluated.
 """
 
 import numpy as np

@@ -6,7 +6,7 @@ head, states that are gathered, buffers, what replicas send each other, the opti
 the whole estimate would keep (tests/search/test_training_bounds.py).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
 from typing import Any, NamedTuple, cast
 
@@ -109,7 +109,7 @@ class _WithoutGathers(StepTime):
 class _OfSizes(StepTime):
     """Exchanges of a step whose sizes are arrays of shape (pipelines, machines, rows), with layers that are walked."""
 
-    layers: Mapping[Block, Passes]
+    layers: dict[Block, Passes]
 
 
 class _Layers:
@@ -208,17 +208,17 @@ class _Shape(Struct, frozen=True, eq=False):
         chosen = layers == np.repeat(np.maximum.reduceat(layers, self.starts), lengths)
         return self.stages[chosen], np.concatenate([[0], np.cumsum(np.add.reduceat(chosen, self.starts))[:-1]])
 
-    def only(self, at: int) -> "_Shape":
-        """That of one of the pipelines."""
-        end = self.starts[at + 1] if at + 1 < len(self.starts) else len(self.stages)
-        own = slice(at, at + 1)
+    def only(self, pipelines: Sequence[int]) -> "_Shape":
+        """That of some of the pipelines."""
+        ends = [*self.starts[1:], len(self.stages)]
+        own = [np.arange(self.starts[at], ends[at]) for at in pipelines]
         return _Shape(
             blocks=self.blocks,
-            stages=self.stages[self.starts[at] : end],
-            starts=np.zeros(1, dtype=np.int64),
-            first=self.first[own],
-            last=self.last[own],
-            known=self.known[own],
+            stages=self.stages[np.concatenate(own)],
+            starts=np.cumsum([0, *(len(stages_of) for stages_of in own[:-1])]),
+            first=self.first[pipelines],
+            last=self.last[pipelines],
+            known=self.known[pipelines],
         )
 
 
@@ -311,15 +311,13 @@ class Least:
         options = with_choices(space.options, stack.choices)
         self.is_plain = options.pipeline_schedule in PLAIN
 
-    @property
-    def gathers(self) -> bool:
-        """Whether its plans gather weights in every micro-batch, or scatter gradients."""
-        zero = self.stack.choices["zero_stage"]
-        return bool(zero == 3 or (zero == 2 and training_runtime(self.layers.plan.runtime).shards_units))
-
     def of_pipeline(self, at: int, columns: Columns) -> LeastOfGroup:
         """The bounds of one pipeline."""
-        return LeastOfGroup(Least(self.space, self.stack.only([at]), self.layers, self.shape.only(at)), columns)
+        return LeastOfGroup(self.only([at]), columns)
+
+    def only(self, pipelines: Sequence[int]) -> "Least":
+        """The bounds of some of the pipelines."""
+        return Least(self.space, self.stack.only(pipelines), self.layers, self.shape.only(pipelines))
 
     def _of_rows(self, counts: np.ndarray, values: Mapping[Block, Any]) -> np.ndarray:
         """The sum over layers of a value of each kind of them: a row for each row of `counts`."""

@@ -84,12 +84,14 @@ def search(
 
 
 class _Surveyed(Struct, frozen=True, eq=False):
-    """A pipeline of a stack as its bounds see it. `group`: its plans, with the options that apply; `promise`: the
-    least seconds of a token of those that may fit and be of use, of which there are `plans`; `least`, `at`: its
-    bounds, and which of their pipelines it is; `stack`, `number`: the stack of the space that it is of, likewise.
+    """A pipeline of a stack as its bounds see it. `group`: its plans, with the options that apply; `seconds`: of each
+    machine the least seconds of a token of those that may fit and be of use, of which there are `plans`; `promise`:
+    the least accelerator-seconds; `least`, `at`: its bounds, and which of their pipelines it is; `stack`, `number`:
+    the stack of the space that it is of, likewise.
     """
 
     group: Group
+    seconds: np.ndarray
     promise: float
     plans: int
     least: Least | None
@@ -162,8 +164,9 @@ class _Search:
             return []
         least = self.bounds.of_stack(part, group, first, mask)
         if least is None:
+            unknown = np.zeros(len(self.space.machines))
             return [
-                _Surveyed(replace(part.group(at)), 0.0, int(count), None, at, stack, int(numbers[at]))
+                _Surveyed(part.group(at), unknown, 0.0, int(count), None, at, stack, int(numbers[at]))
                 for at, count in enumerate(counts)
                 if count
             ]
@@ -173,16 +176,22 @@ class _Search:
         left &= seconds <= self._cutoffs[machines]
         if left.any():
             left &= np.broadcast_to(least.needed(columns) * ROUNDING_MARGIN <= self.usable, left.shape)
-        if left.any() and least.gathers:  # what FSDP gathers is much of its time: few pipelines, and many plans saved
-            seconds = np.broadcast_to(least.seconds_per_token(columns, exchanges=True) * ROUNDING_MARGIN, left.shape)
-            left &= seconds <= self._cutoffs[machines]
+        kept = np.flatnonzero(left.any(axis=(1, 2)))
+        if len(kept):  # nearer to the estimate, and dearer: of the pipelines that are left
+            of_kept = {name: values[kept] if values.ndim > 2 else values for name, values in columns.items()}
+            near = least.only(kept.tolist()).seconds_per_token(of_kept, exchanges=True) * ROUNDING_MARGIN
+            seconds = np.array(seconds)
+            seconds[kept] = np.broadcast_to(near, (len(kept), *left.shape[1:]))
+            left[kept] &= seconds[kept] <= self._cutoffs[machines]
         counts = np.count_nonzero(left, axis=(1, 2))
         self.beaten += plans - int(counts.sum())
         kept = np.flatnonzero(counts)
-        promises = np.min(seconds[kept], axis=(1, 2), where=left[kept], initial=np.inf)
+        promised = np.full((len(kept), len(self.space.machines)), np.inf)
+        promised[:, machines] = np.min(seconds[kept], axis=1, where=left[kept], initial=np.inf)
+        promises = np.min(promised * self.space.worlds, axis=1, initial=np.inf)
         return [
-            _Surveyed(part.group(at), float(promise), int(counts[at]), least, int(at), stack, int(numbers[at]))
-            for at, promise in zip(kept, promises, strict=True)
+            _Surveyed(part.group(at), promised[row], promises[row], int(counts[at]), least, at, stack, int(numbers[at]))
+            for row, at in enumerate(kept.tolist())
         ]
 
     def _choices(self, group: Group, columns: Columns, left: np.ndarray) -> Mapping[str, Any]:
@@ -204,7 +213,8 @@ class _Search:
 
     def take(self, surveyed: _Surveyed) -> None:
         """Walk the plans of a pipeline that no bound turns away."""
-        if not (surveyed.promise <= self._cutoffs[self.machines]).any():
+        of_use = np.isfinite(surveyed.seconds) & (surveyed.seconds <= self._cutoffs)
+        if not of_use[self.machines].any():
             self.beaten += surveyed.plans
             return
         group = surveyed.group
