@@ -86,7 +86,39 @@ def peak(times: int, small: bool) -> tuple[int, int]:
     return found.tally.considered, 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
 
+# Whole questions, as a user asks them: their words, the model and the machines (none: the catalogue).
+QUESTIONS = (
+    ("one machine of 64 accelerators", "llama-3.1-70b", ("8x8xH100-SXM-80GB",)),
+    ("two types of machines", "llama-3.1-70b", ("H100-SXM-80GB", "H200-SXM-141GB")),
+    ("two types of machines, DeepSeek-V3", "deepseek-v3", ("H100-SXM-80GB", "H200-SXM-141GB")),
+    ("the whole catalogue", "llama-3.1-8b", ()),
+    ("the whole catalogue, 70B", "llama-3.1-70b", ()),
+)
+
+
+def questions(note: Note, sizes: Sizes) -> None:
+    """Seconds of a core for `tonnage.plan_training`, with uneven stages and interleaving, to the answer and to the
+    first plan; after one short question, which imports what all need.
+    """
+    tonnage.plan_training("llama-3.2-1b", on="2xH100-SXM-80GB", recompute="full", runtime="fsdp2")
+    for words, model, on in QUESTIONS[: sizes.cases]:
+        first: list[float] = []
+        start = time.process_time()
+
+        def hear(progress: tonnage.SearchProgress, since: float = start, first: list[float] = first) -> None:
+            if progress.best is not None and not first:
+                first.append(time.process_time() - since)
+
+        answer = tonnage.plan_training(model, on=on, tell=hear)
+        taken, considered = time.process_time() - start, answer.to_dict()["considered"]
+        note(f"plan over {words}: plans", considered, "plans")
+        note(f"plan over {words}, one core", taken, "seconds")
+        note(f"plan over {words}, one core, plans decided", considered / taken, "plans/s")
+        note(f"plan over {words}, one core, to the first plan", first[0], "seconds")
+
+
 def searches(note: Note, sizes: Sizes) -> None:
+    questions(note, sizes)
     rates(note, sizes)
     memory(note, sizes)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # for type checkers: the names are imported when they are fir
     from tonnage.api.answers import Answer, for_my_machine, frontier, maximum, read, serve, train
     from tonnage.api.answers import max as max
     from tonnage.api.comparing import Comparison, compare
+    from tonnage.api.following import SearchProgress
     from tonnage.api.many import serve_many, train_many
     from tonnage.api.planning import place, plan_serving, plan_training
     from tonnage.architectures import Model
@@ -39,6 +40,7 @@ _WHERE = {
     "Model": "tonnage.architectures",
     "RunOptions": "tonnage.question.subjects.run",
     "SearchOptions": "tonnage.question.subjects.plan",
+    "SearchProgress": "tonnage.api.following",
     "ServingOptions": "tonnage.question.subjects.serving",
     "ServingPlanOptions": "tonnage.question.subjects.plan",
     "Term": "tonnage.kernel.term",
@@ -70,6 +72,7 @@ __all__ = [
     "Model",
     "RunOptions",
     "SearchOptions",
+    "SearchProgress",
     "ServingOptions",
     "ServingPlanOptions",
     "Term",

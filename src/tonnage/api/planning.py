@@ -1,7 +1,7 @@
 """The Python face of `tonnage plan`: the best plans and machines for a training run, or for users."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from tonnage.api.arguments import (
     reserve_of,
     typed,
 )
+from tonnage.api.following import SearchProgress, progress_told
 from tonnage.api.reports import Tabled, command_of
 from tonnage.architectures import Model
 from tonnage.estimate.load.options import LoadOptions
@@ -98,6 +99,7 @@ def plan_training(
     *,
     vary: Mapping[str, Sequence[Any]] | None = None,
     reserve_bytes: float = 0,
+    tell: Callable[[SearchProgress], object] | None = None,
     **options: "Unpack[PlanTrainingOptions]",
 ) -> TrainingPlans:
     """The best plans of a training run on a machine, or the best machines for it: `tonnage plan --train`.
@@ -106,7 +108,8 @@ def plan_training(
     machine, a name alone any number of it, none every GPU of the catalogue. Options of the search:
     help(tonnage.SearchOptions); all others as for `train`: what is given is not varied. `vary`: values of other options
     to try, such as {"precision": ["bf16-mixed", "fp8-te"]}. `plans` are the best, each with its whole `answer`;
-    `to_dict()` is the document.
+    `to_dict()` is the document. `tell` is called as the search goes on, with a tonnage.SearchProgress: the plans that
+    are decided, and the best one so far, which is there long before the end.
     """
     names = tuple(map(_cluster_name, names_in_text(() if on is None else on, "on")))
     vary = (
@@ -115,13 +118,13 @@ def plan_training(
     command = command_of("plan", model, on=names, vary=vary, reserve_bytes=reserve_of(reserve_bytes), **options)
     training, search, run, bill = options_by_subject(options, TrainingOptions, SearchOptions, RunOptions, BillOptions)
     reserve = reserve_of(reserve_bytes)
-    answer = training_document.answer(
-        model_of(model),
-        TrainingQuestion(
-            on=names, options=training, run=run, money=bill, search=search, vary=vary or {}, reserve_bytes=reserve
-        ),
+    question = TrainingQuestion(
+        on=names, options=training, run=run, money=bill, search=search, vary=vary or {}, reserve_bytes=reserve
     )
-    return TrainingPlans(answer, command)
+    if tell is None:
+        return TrainingPlans(training_document.answer(model_of(model), question), command)
+    with progress_told(tell):
+        return TrainingPlans(training_document.answer(model_of(model), question), command)
 
 
 @public

@@ -43,6 +43,21 @@ class TrainingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     price: str | None
 
 
+class FoundPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The best plan of a search that goes on: its sizes and names in `options`, its bytes of the fullest accelerator,
+    and its step; USD while steps run, with what failures and checkpoints take of a run, null where no price is known.
+    """
+
+    on: str
+    accelerators: int
+    options: dict[str, Any]
+    needed_bytes: float
+    usable_bytes: int
+    step_seconds: float
+    tokens_per_second: float
+    usd_per_million_tokens: float | None
+
+
 class FrontDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """A machine that no other beats in speed, money and number of accelerators, with its fastest plan."""
 

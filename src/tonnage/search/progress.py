@@ -13,7 +13,7 @@ has them for users):
 
 machines        kinds of accelerators in each size that a plan to train looks at; `of` grows where it has to look at
                 more of them
-plans           plans of those machines that were counted, whatever became of them
+plans           plans of those machines that were decided, whatever became of them, of all of the space
 estimated       of these, the ones that no bound turned away
 configurations  of a plan to serve: machine, engine, precisions and parallel sizes
 cells           of a comparison
@@ -24,13 +24,15 @@ programs        integer programs of a placement on a pool
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 Tell = Callable[[str, int, int | None], None]  # what is counted, how many are done, of how many
+Hear = Callable[[Any], None]  # a document of the best plan so far
 
 
 class _Follower:
-    def __init__(self, tell: Tell):
-        self.tell = tell
+    def __init__(self, tell: Tell, hear: Hear | None = None):
+        self.tell, self.hear = tell, hear
         self.done: dict[str, int] = {}
         self.of: dict[str, int] = {}
 
@@ -39,9 +41,11 @@ _FOLLOWER: ContextVar[_Follower | None] = ContextVar("follower", default=None)
 
 
 @contextmanager
-def followed(tell: Tell) -> Iterator[None]:
-    """`tell` hears of every step inside. It is called often: it decides itself how much of it is passed on."""
-    before = _FOLLOWER.set(_Follower(tell))
+def followed(tell: Tell, hear: Hear | None = None) -> Iterator[None]:
+    """`tell` hears of every step inside. It is called often: it decides itself how much of it is passed on. `hear`:
+    of each plan that is better than all before it, the first one as soon as there is one.
+    """
+    before = _FOLLOWER.set(_Follower(tell, hear))
     try:
         yield
     finally:
@@ -59,3 +63,9 @@ def advance(what: str, by: int = 1) -> None:
     if (follower := _FOLLOWER.get()) is not None:
         follower.done[what] = done = follower.done.get(what, 0) + int(by)
         follower.tell(what, done, follower.of.get(what))
+
+
+def find(document: Callable[[], Any]) -> None:
+    """Tell of a plan that is better than all before it; `document` is made only where somebody listens."""
+    if (follower := _FOLLOWER.get()) is not None and follower.hear is not None:
+        follower.hear(document())

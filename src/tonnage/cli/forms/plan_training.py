@@ -22,10 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Given) -> int:
+    from tonnage.cli.common.following import shown_progress
     from tonnage.cli.common.outputs import prints_report, reported
     from tonnage.cli.common.print import print_document, print_lines
 
-    result: Any = answer(arguments)
+    with shown_progress("plans"):
+        result: Any = answer(arguments)
     if prints_report(arguments, result):
         pass
     elif arguments.json:

@@ -54,7 +54,7 @@ class StepTime(LayerTime):
         total = Passes()
         trains = dict(self._trains(stage))
         for block, count in stage.layers:
-            passes, above = self._with_gathers(block) if self.gathers else self.layers[block], trains.get(block, 0)
+            passes, above = self.with_gathers(block) if self.gathers else self.layers[block], trains.get(block, 0)
             total.add(passes, above)
             if count > above:  # nothing in or below these trains: they have no backward
                 total.add(passes.only("forward"), count - above)
@@ -82,7 +82,7 @@ class StepTime(LayerTime):
         """Ranks that share one copy of the states."""
         return self.plan.data_parallel_size * self.plan.context_parallel_size / self.plan.replicate_size
 
-    def _with_gathers(self, block: Block) -> Passes:
+    def with_gathers(self, block: Block) -> Passes:
         """The next layer's weights come, and the last one's gradients go, beside the layer that runs."""
         plain, step = self.layers[block], self.step
         passes = Passes()
@@ -118,14 +118,14 @@ class StepTime(LayerTime):
         width = 1 if plan.kernels.float8_all_gather or plan.deepspeed.zero_quantized_weights else recipe.gathered_bytes
         reduce_width = recipe.reduce_bytes if self.step.runtime.shards_units else recipe.gradient_bytes
         reduce_width = 0.5 if plan.deepspeed.zero_quantized_gradients else reduce_width
-        gather = second = self._among("all_gather", held, experts, width)
+        gather = second = self.among("all_gather", held, experts, width)
         if is_any(plan.deepspeed.zero_hpz_partition_size > 1):
             size = held * recipe.gathered_bytes
             second = self.network.collective(
                 "all_gather", size, plan.deepspeed.zero_hpz_partition_size, plan.tensor_parallel_size
             )
         routed = minimum(experts, trained) if experts is not None else None
-        scatter = self._among("reduce_scatter", trained, routed, reduce_width)
+        scatter = self.among("reduce_scatter", trained, routed, reduce_width)
         for when, seconds, size in (
             ("forward", gather.seconds, gather.sent),
             ("backward", again * second.seconds + scatter.seconds, again * second.sent + scatter.sent),
@@ -138,7 +138,7 @@ class StepTime(LayerTime):
             exposed = self.exposed(seconds, running)
             passes.sent[when, "sharded states"].add(exposed, 0, size, hidden=seconds - exposed)
 
-    def _among(self, kind: Collective, held: Number, experts: Number | None, width: float) -> Sending:
+    def among(self, kind: Collective, held: Number, experts: Number | None, width: float) -> Sending:
         """Parameters of `width` bytes among those that share the states; of them those of `experts` among the fewer
         that share these.
         """
@@ -277,10 +277,10 @@ class StepTime(LayerTime):
         experts = self._experts(self._trains(stage)) if step.trains_all else None
         held, first = self._states.trained.value, self.stages[stage.rank]
         kind: Collective = "reduce_scatter" if plan.zero_stage else "all_reduce"
-        sums = self._among(kind, held, experts, step.recipe.main_gradient_bytes)
+        sums = self.among(kind, held, experts, step.recipe.main_gradient_bytes)
         sendings["gradients"] = sums, first.computing("backward")
         if plan.zero_stage:
-            gather = self._among("all_gather", held, experts, step.recipe.gathered_bytes)
+            gather = self.among("all_gather", held, experts, step.recipe.gathered_bytes)
             sendings["weights"] = gather, first.computing("forward")
         return sendings
 

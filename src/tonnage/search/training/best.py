@@ -1,6 +1,6 @@
 """The best plans of a search: so many for each machine, ties broken by simplicity."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,11 @@ def rung(seconds: Any) -> Any:
     return np.floor(np.log(seconds) / np.log1p(TIE))
 
 
+def least_beyond(rungs: np.ndarray) -> np.ndarray:
+    """Seconds that are beyond these rungs, by a little more than rounding."""
+    return np.exp((rungs + 1 + 1e-6) * np.log1p(TIE))
+
+
 class Candidate(Struct, frozen=True, kw_only=True, eq=False):
     """A plan that was walked. `options`: all that the search chose; `machine`: which of the space's. `seconds`: of a
     step of `tokens`.
@@ -42,6 +47,9 @@ class Candidate(Struct, frozen=True, kw_only=True, eq=False):
     seconds: float
     tokens: float
     order: tuple[Any, ...]
+
+
+Tell = Callable[[Candidate], None]  # hears of a plan that is the best of its machine so far
 
 
 def simplicity(group: Group, inner: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -62,9 +70,14 @@ def simplicity(group: Group, inner: Mapping[str, Any]) -> tuple[Any, Any]:
 class Best:
     """The `most` best plans of each machine."""
 
-    def __init__(self, space: Space, most: int):
-        self.space, self.most = space, most
+    def __init__(self, space: Space, most: int, tell: Tell | None = None):
+        self.space, self.most, self.tell = space, most, tell
         self.of: list[list[Candidate]] = [[] for _ in space.machines]
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a plan of some machine."""
+        return any(self.of)
 
     def worst(self) -> np.ndarray:
         """The rung that a plan of each machine must reach to be kept: shape (machines,)."""
@@ -107,3 +120,5 @@ class Best:
         kept_plans.append(candidate)
         kept_plans.sort(key=lambda kept_plan: kept_plan.order)
         del kept_plans[self.most :]
+        if self.tell is not None and kept_plans[0] is candidate:
+            self.tell(candidate)

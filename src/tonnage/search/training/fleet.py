@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
+from tonnage.documents.plan import FoundPlanDocument
 from tonnage.estimate.money.bill import rent
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.run.checkpoint import saved_bytes
@@ -19,7 +20,7 @@ from tonnage.estimate.step_time.time import Timing
 from tonnage.formulas.cost import rent_usd
 from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.term import Term
-from tonnage.search.progress import advance, expect
+from tonnage.search.progress import advance, expect, find
 from tonnage.search.removed import Tally
 from tonnage.search.training.best import Candidate
 from tonnage.search.training.machines import Fleet, between
@@ -65,7 +66,7 @@ class Searched(Struct, kw_only=True):
     `reasons`: why runtimes refuse plans that were to be estimated, and how many of these;
     `unknown`: valid plans whose time needs something that nobody published; `unpriced`: accelerators that nobody
     sells; `passed`: machines whose fastest imaginable plan is no use; `spaces`: that were searched, with the bytes
-    of an accelerator that are usable.
+    of an accelerator that are usable and the numbers of the machines that were.
     """
 
     tally: Tally
@@ -78,7 +79,7 @@ class Searched(Struct, kw_only=True):
     refused: dict[str, TonnageError] = {}
     reasons: dict[str, int] = {}
     unpriced: dict[str, None] = {}
-    spaces: list[tuple[Space, int]] = []
+    spaces: list[tuple[Space, int, np.ndarray]] = []
 
 
 class Searcher:
@@ -95,11 +96,12 @@ class Searcher:
         self.bounded, self.whole_front = not question.search.exhaustive, bool(question.search.pareto)
         self.rent = rent(question.money, question.run.price_per_accelerator_hour)
         self._ideals: dict[str, float] = {}
+        self._spaces: dict[tuple[int, ...], Space] = {}
         self._begin(strict=self.bounded and not self.whole_front and goal.is_limited)
 
     def _begin(self, *, strict: bool) -> None:
         """Start a search. `strict`: plans that miss a limit are left out."""
-        self.found, self.strict = Searched(tally=Tally()), strict
+        self.found, self.strict, self._told = Searched(tally=Tally()), strict, np.inf
 
     def go(self, fleets: Sequence[Fleet]) -> Searched:
         """Search all of them; then whole nodes between the best open machines and the next smaller ones, where fewer
@@ -117,6 +119,7 @@ class Searcher:
 
     def _all(self, fleets: Sequence[Fleet]) -> None:
         expect("machines", sum(len(fleet.machines) for fleet in fleets))
+        expect("plans", sum(self._space(part).plans for fleet in fleets for part in _parts(fleet.machines)))
         for fleet in fleets:
             if np.isnan(self._prices(fleet.machines)).all():
                 self.found.unpriced[fleet.accelerator.name] = None
@@ -124,14 +127,19 @@ class Searcher:
             advance("machines", len(fleet.machines))
 
     def _space(self, machines: Sequence[Cluster]) -> Space:
-        return Space(
+        """The plans on these machines; what sizes alone decide is made once for all accelerators."""
+        prices, sizes = self._prices(machines), tuple(machine.size for machine in machines)
+        if sizes in self._spaces:
+            return self._spaces[sizes].on(machines, prices)
+        self._spaces[sizes] = Space(
             self.model,
             machines,
             self.asked.options,
             self.asked.vary,
-            self._prices(machines),
+            prices,
             shifts_batch=self.asked.run.max_steps is None,
         )
+        return self._spaces[sizes]
 
     def _ideal(self, space: Space) -> float:
         name = space.largest.accelerator.name
@@ -154,55 +162,82 @@ class Searcher:
 
     def take(self, machines: Sequence[Cluster]) -> None:
         """Search one kind of accelerator; what cannot be said of it is noted, and ends nothing."""
-        # where a node is used in part its links and its kernels are those of the whole node, but one accelerator has
-        # defaults of its own
-        for part in (machines[:1], machines[1:]) if machines[0].size == 1 else (machines,):
+        for part in _parts(machines):
+            before = self.found.tally.considered
             try:
-                if part and (left := self._promising(part)):
-                    self._search(left)
+                self._search(part)
             except TonnageError as error:
                 self.found.refused.setdefault(part[0].accelerator.name, error)
+                advance("plans", self._space(part).plans - (self.found.tally.considered - before))
 
     def _search(self, machines: Sequence[Cluster]) -> None:
         space, searched = self._space(machines), self.found
-        usable = machines[0].accelerator.memory.usable_bytes - self.asked.reserve_bytes
         goodput = goodputs(space, machines, self.asked.run)
-        best_plans = search(space, usable, most=self.each, cutoff=self._cutoff(space, goodput), bounded=self.bounded)
+        of_use = self._promising(space, goodput)
+        searched.passed += len(machines) - len(of_use)
+        if not len(of_use):
+            tally = count_valid(space)
+            advance("plans", tally.considered)
+            searched.tally.add(tally)
+            searched.beaten += tally.left
+            return
+        usable = machines[0].accelerator.memory.usable_bytes - self.asked.reserve_bytes
+        best_plans = search(
+            space,
+            usable,
+            most=self.each,
+            cutoff=self._cutoff(space, goodput),
+            bounded=self.bounded,
+            machines=of_use,
+            tell=lambda plan: self._tell(self._entry(space, plan.machine, (plan,), goodput), usable),
+        )
         searched.tally.add(best_plans.tally)
         searched.walked += best_plans.walked
         for sentence, count in best_plans.refused.items():
             searched.reasons[sentence] = searched.reasons.get(sentence, 0) + count
         searched.unknown += best_plans.unknown
         searched.beaten += best_plans.beaten
-        searched.machines += len(machines)
-        searched.spaces.append((space, usable))
+        searched.machines += len(of_use)
+        searched.spaces.append((space, usable, of_use))
         for at, plans in enumerate(best_plans.best):
             if plans:
-                usd = None if np.isnan(space.usd[at]) else float(space.usd[at])
-                searched.entries.append(
-                    self._valued(Entry(machine=machines[at], plans=plans, usd=usd, goodput=float(goodput[at])))
-                )
+                searched.entries.append(self._entry(space, at, plans, goodput))
+
+    def _entry(self, space: Space, at: int, plans: tuple[Candidate, ...], goodput: np.ndarray) -> Entry:
+        """One of the space's machines with plans of it, and their value."""
+        usd = None if np.isnan(space.usd[at]) else float(space.usd[at])
+        return self._valued(Entry(machine=space.machines[at], plans=plans, usd=usd, goodput=float(goodput[at])))
+
+    def _tell(self, entry: Entry, usable: int) -> None:
+        """Tell whoever follows the search of a plan that is better than all before it."""
+        if not entry.value < self._told:
+            return
+        self._told = entry.value
+        plan, usd_per_token = entry.plans[0], entry.usd_per_token
+        find(
+            lambda: FoundPlanDocument(
+                on=entry.machine.name,
+                accelerators=entry.machine.size,
+                options={name: value for name, value in plan.options.items() if value is not None},
+                needed_bytes=plan.needed,
+                usable_bytes=usable,
+                step_seconds=plan.seconds,
+                tokens_per_second=plan.tokens / plan.seconds,
+                usd_per_million_tokens=None if usd_per_token is None else usd_per_token * 1e6,
+            )
+        )
 
     def _valued(self, entry: Entry) -> Entry:
         seconds, usd = np.array([entry.run_seconds_per_token]), np.array([np.nan if entry.usd is None else entry.usd])
         return replace(entry, value=float(self.goal.value(seconds, np.array([entry.machine.size]), usd)[0]))
 
-    def _promising(self, machines: Sequence[Cluster]) -> Sequence[Cluster]:
-        """The machines whose fastest imaginable plan would be among the best."""
+    def _promising(self, space: Space, goodput: np.ndarray) -> np.ndarray:
+        """The numbers of the machines whose fastest imaginable plan would be among the best."""
         best = self._kth([entry.value for entry in self.found.entries])
         if self.whole_front or not self.bounded or not (np.isfinite(best) or self.strict):
-            return machines
-        space = self._space(machines)
-        limits = self._limits(best, space, goodputs(space, machines, self.asked.run))
-        of_use = (self._ideal(space) / space.worlds <= limits) & (limits > 0)
-        promising = [machine for machine, keep in zip(machines, of_use, strict=True) if keep]
-        over = [machine for machine, keep in zip(machines, of_use, strict=True) if not keep]
-        if over:
-            tally = count_valid(self._space(over))
-            self.found.tally.add(tally)
-            self.found.beaten += tally.left
-            self.found.passed += len(over)
-        return promising
+            return np.arange(len(space.machines))
+        limits = self._limits(best, space, goodput)
+        return np.flatnonzero((self._ideal(space) / space.worlds <= limits) & (limits > 0))
 
     def _limits(self, best: float, space: Space, goodput: np.ndarray) -> np.ndarray:
         """Seconds of a token, of steps alone, beyond which a plan is of no use: worse than `best`, or `strict`ly too
@@ -253,7 +288,16 @@ class Searcher:
             least = min(here, key=lambda entry: entry.machine.size).machine
             smaller = [machine for machine in fleet.machines if machine.size < least.size]
             if smaller and least.num_nodes > 1 and (more := between(smaller[-1], least)):
+                expect("plans", sum(self._space(part).plans for part in _parts(more)))
                 self.take(more)
+
+
+def _parts(machines: Sequence[Cluster]) -> list[Sequence[Cluster]]:
+    """Machines that are searched together. Where a node is used in part its links and its kernels are those of the
+    whole node, but one accelerator has defaults of its own.
+    """
+    parts = (machines[:1], machines[1:]) if machines and machines[0].size == 1 else (machines,)
+    return [part for part in parts if part]
 
 
 def _order(entry: Entry) -> tuple[float, float, int, str]:

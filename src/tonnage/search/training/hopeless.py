@@ -11,7 +11,7 @@ from tonnage.estimate.plan.rule import expert_counts
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.runtimes import training_runtime
 from tonnage.search.training.choices import SIZES
-from tonnage.search.training.space import ABILITIES, Group, Space
+from tonnage.search.training.space import ABILITIES, Group, Space, Stack
 from tonnage.search.training.walk import reason
 
 
@@ -59,7 +59,7 @@ class Hopeless:
             error = refusal(self.space, group.choices)
             self._known[key] = reason(error) if error else ""
 
-    def has(self, group: Group) -> str:
+    def has(self, group: Group | Stack) -> str:
         """Why all groups of the choice are refused; empty where they are not, or nobody knows yet."""
         return self._known.get(tuple(sorted(group.choices.items())), "") if self._known else ""
 

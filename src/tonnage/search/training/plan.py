@@ -261,8 +261,8 @@ class _Finish:
             return self._late(searched)
         close = [
             (plan.high / usable, space.machines[at], plan)
-            for space, usable in searched.spaces
-            for at, plan in nearest(space, range(len(space.machines))).items()
+            for space, usable, machines in searched.spaces
+            for at, plan in nearest(space, machines.tolist()).items()
         ]
         if not close:
             removed = [*(removal.constraint for removal in searched.tally if removal.plans), *searched.reasons]

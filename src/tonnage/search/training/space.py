@@ -7,8 +7,9 @@ first alone is computed once for all of these.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import cached_property
-from itertools import chain, islice, product
+from itertools import chain, product
 from math import ceil
 from typing import Any
 
@@ -29,7 +30,7 @@ from tonnage.kernel.registry import unknown
 from tonnage.ops import Attention, LatentAttention
 from tonnage.runtimes import TrainingRuntime, training_runtime
 from tonnage.search.training.choices import SIZES, choices_of
-from tonnage.search.training.pipelines import Pipeline, pipelines, with_choices
+from tonnage.search.training.pipelines import LAYOUTS, Pipeline, pipelines, with_choices
 from tonnage.spec import Cluster, TrainingPlan
 
 TOKENS_OF_A_STEP = 2**22  # where nobody says: about four million, as GPT-3, OPT, Falcon and Llama had
@@ -81,6 +82,44 @@ class Group(Struct, frozen=True, eq=False):
         return replace(self, inner={name: values[rows] for name, values in self.inner.items()})
 
 
+class Stack(Struct, frozen=True, eq=False):
+    """Several groups that differ in their pipeline alone: their sizes are arrays of shape (pipelines, rows, machines),
+    so that constraints and bounds are evaluated for all of them at once.
+    """
+
+    choices: Mapping[str, Any]
+    pipelines: tuple[Pipeline, ...]
+    block: int
+    inner: Mapping[str, np.ndarray]
+
+    @property
+    def names(self) -> Mapping[str, Any]:
+        """The options that all plans of the stack share, without sizes."""
+        return self.choices
+
+    @property
+    def rows(self) -> int:
+        return len(self.inner["micro_batch_size"])
+
+    @property
+    def stages(self) -> np.ndarray:
+        """Stages of each pipeline: shape (pipelines, 1, 1)."""
+        return np.array([pipeline.stages for pipeline in self.pipelines], dtype=np.int64)[:, None, None]
+
+    @property
+    def chunks(self) -> np.ndarray:
+        """Chunks of each stage: shape (pipelines, 1, 1)."""
+        return np.array([pipeline.chunks for pipeline in self.pipelines], dtype=np.int64)[:, None, None]
+
+    def group(self, at: int) -> Group:
+        """The plans of one pipeline."""
+        pipeline = self.pipelines[at]
+        return Group(self.choices, pipeline.stages, pipeline.chunks, self.block, self.inner, pipeline.layout)
+
+    def only(self, pipelines: Sequence[int]) -> "Stack":
+        return replace(self, pipelines=tuple(self.pipelines[at] for at in pipelines))
+
+
 class Space:
     """Plans of `model` on each of `machines`, which differ in their number of accelerators alone, the largest last.
 
@@ -121,6 +160,19 @@ class Space:
         self.shifts_batch = shifts_batch
         self.usd = np.full(len(machines), np.nan) if usd is None else usd
         self.worlds = np.array([machine.size for machine in machines], dtype=np.int64)
+        self.valid_masks: dict[Any, Any] = {}  # of search.training.validity, shared by all spaces of the same sizes
+        self.valid_tallies: dict[Any, Any] = {}
+        self.known_shapes: dict[Any, Any] = {}  # of search.training.bounds, likewise
+        self._parts: dict[tuple[int, int], list[tuple[np.ndarray, tuple[Pipeline, ...]]]] = {}
+
+    def on(self, machines: Sequence[Cluster], usd: np.ndarray) -> "Space":
+        """The same plans on machines of as many accelerators of another kind: all that sizes decide is kept."""
+        if [machine.size for machine in machines] != self.worlds.tolist():
+            raise ValueError("a space is moved to machines of the same sizes")
+        _ = self._blocks, self._pipelines_of_choices  # computed once, before they are shared
+        other = copy(self)
+        other.machines, other.usd = tuple(machines), usd
+        return other
 
     @property
     def largest(self) -> Cluster:
@@ -137,6 +189,16 @@ class Space:
         gave. The runtime is not among the
         latter: who gives an option of one runtime means that runtime."""
         return frozenset({*self.vary, *(name for name in (*SIZES, *POLICIES) if getattr(self.options, name) is None)})
+
+    @cached_property
+    def has_companions(self) -> bool:
+        """Whether an option is given or varied that may not apply beside others: sizes and policies, which the search
+        tries itself, always do.
+        """
+        own = {*SIZES, *POLICIES, "runtime"}
+        plain = TrainingOptions()
+        given = (name for name in plain.__struct_fields__ if getattr(self.options, name) != getattr(plain, name))
+        return not own.issuperset((*given, *self.vary))
 
     def ask_plan(
         self, machine: Cluster, chosen: Mapping[str, Any], left_out: Refusals | None = None
@@ -248,31 +310,73 @@ class Space:
 
     # ---- groups ----
 
-    def windows(self) -> Iterator[list[Group]]:
+    @property
+    def plans(self) -> int:
+        """How many plans there are, valid or not."""
+        pipelines: dict[str, int] = {}
+        for choices, pipelines_of_choice in self._pipelines_of_choices:
+            name = choices["runtime"]
+            pipelines[name] = pipelines.get(name, 0) + len(pipelines_of_choice)
+        rows = sum(len(columns["micro_batch_size"]) * pipelines[name] for name, _, columns in self._blocks)
+        return rows * len(self.machines)
+
+    def windows(self) -> Iterator[list[Stack]]:
         """All plans, valid or not, in a fixed order, so many blocks of columns at a time: a search holds no more
         than these.
         """
-        names = dict.fromkeys(choices["runtime"] for choices in self.choices)
-        of_choices = [(choices, self._pipelines(choices)) for choices in self.choices]
-        every = (
-            (name, number, columns)
-            for name in names
-            for number, columns in enumerate(self._blocks(training_runtime(name)))
-        )
-        while blocks := list(islice(every, WINDOW)):
+        for start in range(0, len(self._blocks), WINDOW):
             yield [
-                Group(choices, pipeline.stages, pipeline.chunks, number, columns, pipeline.layout)
-                for name, number, columns in blocks
-                for choices, pipelines_of_choice in of_choices
+                Stack(choices, pipelines_of_choice, number, columns)
+                for name, number, columns in self._blocks[start : start + WINDOW]
+                for choices, pipelines_of_choice in self._pipelines_of_choices
                 if choices["runtime"] == name
-                for pipeline in pipelines_of_choice
             ]
+
+    def parts(self, stack: Stack, most: int) -> list[tuple[np.ndarray, tuple[Pipeline, ...]]]:
+        """The pipelines of a stack of this space, parted by what decides which options apply to them, so many of them
+        at most: their numbers in the stack, and themselves.
+        """
+        key = id(stack.pipelines), most
+        if key not in self._parts:
+            kinds: dict[Any, list[int]] = {}
+            for at, one in enumerate(stack.pipelines):
+                kinds.setdefault((one.stages > 1, one.chunks > 1, bool(one.layout)), []).append(at)
+            self._parts[key] = [
+                (
+                    np.array(numbers[start : start + most]),
+                    tuple(stack.pipelines[at] for at in numbers[start : start + most]),
+                )
+                for numbers in kinds.values()
+                for start in range(0, len(numbers), most)
+            ]
+        return self._parts[key]
 
     def groups(self) -> Iterator[Group]:
         """The groups of all windows."""
-        return chain.from_iterable(self.windows())
+        return (stack.group(at) for stack in chain.from_iterable(self.windows()) for at in range(len(stack.pipelines)))
 
-    def _blocks(self, runtime: TrainingRuntime) -> Iterator[dict[str, np.ndarray]]:
+    @cached_property
+    def _pipelines_of_choices(self) -> list[tuple[dict[str, Any], tuple[Pipeline, ...]]]:
+        known: dict[tuple[Any, ...], tuple[Pipeline, ...]] = {}
+        of_choices = []
+        for choices in self.choices:
+            key = choices["runtime"], *(choices.get(name) for name in LAYOUTS)  # what `pipelines` reads of a choice
+            if key not in known:
+                known[key] = tuple(self._pipelines(choices))
+            of_choices.append((choices, known[key]))
+        return of_choices
+
+    @cached_property
+    def _blocks(self) -> list[tuple[str, int, dict[str, np.ndarray]]]:
+        """All blocks of columns, each with its runtime and its number."""
+        names = dict.fromkeys(choices["runtime"] for choices in self.choices)
+        return [
+            (name, number, columns)
+            for name in names
+            for number, columns in enumerate(self._blocks_of(training_runtime(name)))
+        ]
+
+    def _blocks_of(self, runtime: TrainingRuntime) -> Iterator[dict[str, np.ndarray]]:
         """Columns of all sizes that a runtime can have inside of a stage, parted by how they write layers
         (estimate.plan_columns.alike).
         """

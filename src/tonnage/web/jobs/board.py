@@ -29,6 +29,7 @@ CREATE TABLE IF NOT EXISTS jobs (
 CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state, number);
 CREATE TABLE IF NOT EXISTS progress (
   job TEXT, what TEXT, done INTEGER, "of" INTEGER, last INTEGER, PRIMARY KEY (job, what)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS best (job TEXT PRIMARY KEY, document BLOB NOT NULL, last INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value REAL NOT NULL) WITHOUT ROWID;
 """
 SHOWN = "id, verb, state, created, started, ended, last, status, command, kind, message"
@@ -165,6 +166,16 @@ class Board:
                     (job, what, done, of, job),
                 )
 
+    def find(self, job: str, document: bytes) -> None:
+        """Keep the best plan so far, as JSON."""
+        with self._writing() as base:
+            if base.execute("UPDATE jobs SET last = last + 1 WHERE id = ? AND state = ?", (job, RUNNING)).rowcount:
+                base.execute(
+                    "INSERT INTO best SELECT ?, ?, last FROM jobs WHERE id = ? "
+                    "ON CONFLICT DO UPDATE SET document = excluded.document, last = excluded.last",
+                    (job, document, job),
+                )
+
     def answer(self, job: str, status: int, command: str, document: bytes) -> bool:
         """Store a job's answer; False where the job has ended before."""
         return self._end(job, DONE, status=status, command=command, document=document)
@@ -218,6 +229,11 @@ class Board:
             )
         ]
 
+    def best(self, job: str, after: int = 0) -> tuple[int, bytes] | None:
+        """The best plan so far, if it was found after an event, and the number of the event that says so."""
+        rows = self._rows("SELECT last, document FROM best WHERE job = ? AND last > ?", job, after)
+        return (rows[0][0], bytes(rows[0][1])) if rows else None
+
     def states(self) -> dict[str, int]:
         """How many jobs there are in each state."""
         return dict.fromkeys(STATES, 0) | dict(self._rows("SELECT state, count(*) FROM jobs GROUP BY state"))
@@ -248,6 +264,7 @@ class Board:
         for (job,) in old:
             with self._writing() as base:
                 base.execute("DELETE FROM progress WHERE job = ?", (job,))
+                base.execute("DELETE FROM best WHERE job = ?", (job,))
                 base.execute("DELETE FROM jobs WHERE id = ?", (job,))
             with suppress(OSError):
                 self.lock_of(job).unlink()

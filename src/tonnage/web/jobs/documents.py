@@ -5,6 +5,7 @@ from typing import Any, Literal
 from msgspec import Raw, Struct
 
 from tonnage.documents.document import Document
+from tonnage.documents.plan import FoundPlanDocument
 
 SEARCHES = ("plan", "max", "compare")
 
@@ -42,7 +43,9 @@ class ReasonDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class JobDocument(Document, kw_only=True, forbid_unknown_fields=True):
-    """A job as it is: `result` where it is done, `error` where it has failed or was cancelled. Times are in UTC."""
+    """A job as it is: `best`, the best plan so far of plan --train, `result` where it is done, `error` where it has
+    failed or was cancelled. Times are in UTC.
+    """
 
     id: str
     verb: Literal["plan", "max", "compare"]
@@ -51,5 +54,6 @@ class JobDocument(Document, kw_only=True, forbid_unknown_fields=True):
     started: str | None
     ended: str | None
     progress: list[StepDocument]
+    best: FoundPlanDocument | None = None
     result: ResultDocument | None = None
     error: ReasonDocument | None = None

@@ -11,6 +11,7 @@ from litestar.datastructures import State
 from litestar.params import FromPath
 from litestar.response import Stream
 
+from tonnage.documents.plan import FoundPlanDocument
 from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.reach import limited
@@ -64,7 +65,8 @@ def cancel(job: FromPath[str], state: State) -> Response[bytes]:
 
 @get("/v1/jobs/{job:str}/events", sync_to_thread=False, as_it_is=True)
 def follow(job: FromPath[str], request: Asking, state: State) -> Response[Any]:
-    """Server-sent events: `progress` as the search goes on, at the end one of `result`, `error` and `cancelled`.
+    """Server-sent events: `progress` as the search goes on, `best` with each better plan of plan --train, at the end
+    one of `result`, `error` and `cancelled`.
 
     Who lost the connection says the last number it heard as Last-Event-ID, and hears what came after it. 204 where
     nothing does any more: this ends an EventSource, which would ask again every second otherwise.
@@ -96,17 +98,19 @@ async def _events(board: Board, job: str, after: int) -> AsyncIterator[bytes]:
 
 
 def _new_events(board: Board, job: Job, after: int) -> Iterator[tuple[int, bytes]]:
-    for step in board.steps(job.id, after):
-        yield step.last, _event(step.last, "progress", _of(step))
+    events = [(step.last, _event(step.last, "progress", encode(_of(step)))) for step in board.steps(job.id, after)]
+    if (best := board.best(job.id, after)) is not None:
+        events.append((best[0], _event(best[0], "best", best[1])))
+    yield from sorted(events)
     if job.state == DONE:
-        yield job.last, _event(job.last, "result", _result(board, job))
+        yield job.last, _event(job.last, "result", encode(_result(board, job)))
     elif job.over:
-        yield job.last, _event(job.last, "cancelled" if job.state == CANCELLED else "error", _reason(job))
+        yield job.last, _event(job.last, "cancelled" if job.state == CANCELLED else "error", encode(_reason(job)))
 
 
-def _event(number: int, name: str, data: msgspec.Struct) -> bytes:
+def _event(number: int, name: str, data: bytes) -> bytes:
     """JSON has no newline of its own: one line of data."""
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (number, name.encode(), encode(data))
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (number, name.encode(), data)
 
 
 def _asked(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -142,6 +146,7 @@ def _job(board: Board, job: str, code: int = 200, headers: dict[str, str] | None
         started=_time(record.started),
         ended=_time(record.ended),
         progress=[_of(step) for step in board.steps(job)],
+        best=_best(board, job),
         result=_result(board, record) if record.state == DONE else None,
         error=_reason(record) if record.over and record.state != DONE else None,
     )
@@ -155,6 +160,11 @@ def _job(board: Board, job: str, code: int = 200, headers: dict[str, str] | None
 
 def _of(step: Step) -> StepDocument:
     return StepDocument(what=step.what, done=step.done, of=step.of)
+
+
+def _best(board: Board, job: str) -> FoundPlanDocument | None:
+    best = board.best(job)
+    return None if best is None else msgspec.json.decode(best[1], type=FoundPlanDocument)
 
 
 def _result(board: Board, job: Job) -> ResultDocument:

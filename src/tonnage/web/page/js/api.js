@@ -128,7 +128,7 @@ export const unsave = (name, seen, history) => sent("DELETE", `${savedPath(name)
 
 /* ---- jobs ---- */
 
-/** An answer that may take long: as a job, whose progress comes as `told({what, done, of})`; aborting cancels it. Where there are no jobs, or no
+/** An answer that may take long: as a job, whose progress comes as `told({what, done, of})`, and each better plan as `told({best})`; aborting cancels it. Where there are no jobs, or no
     place for one more, it is asked as any question. */
 export async function search(verb, question, signal, told) {
   let job;
@@ -161,6 +161,7 @@ function followed(id, signal, told) {
     signal?.addEventListener("abort", gone, { once: true });
     addEventListener("pagehide", gone, { once: true });
     events.addEventListener("progress", (event) => told(JSON.parse(event.data)));
+    events.addEventListener("best", (event) => told({ best: JSON.parse(event.data) }));
     events.addEventListener("result", (event) => over(resolve, resultOf(JSON.parse(event.data))));
     events.addEventListener("cancelled", () => over(reject, new DOMException("cancelled", "AbortError")));
     events.addEventListener("error", (event) => {

@@ -44,6 +44,7 @@ const SETTLING = 400; // milliseconds without an input before a search begins
 
 let last = null;
 let progress = new Map(); // what is counted -> {done, of}
+let best = null; // the best plan so far of a search that goes on
 let draws = () => {};
 
 /** The search whose answer stands on the tab: {document, status, command}, or null. */
@@ -130,8 +131,10 @@ function redrawRepro() {
 
 async function searched(asked, verb, signal) {
   progress = new Map();
+  best = null;
   const made = await search("plan", asked, signal, (step) => {
-    progress.set(step.what, step);
+    if (step.best) best = step.best;
+    else progress.set(step.what, step);
     tell();
   });
   say(t("The search has ended."));
@@ -175,7 +178,7 @@ const about = (option, message) => message.replace(/^--/, "").replaceAll("-", "_
 
 function waiting() {
   const cancel = h("button", { type: "button", class: "btn", "data-key": "cancel plan", onclick: () => (stop("plan"), draws()) }, t("Cancel"));
-  return h("div", { class: "searching" }, h("progress", { "aria-label": t("Search") }), h("span", { "data-counts": "" }, counts()), cancel);
+  return h("div", { class: "searching" }, h("progress", { "aria-label": t("Search") }), h("span", { "data-counts": "" }, counts()), cancel, h("p", { "data-best": "" }, soFar()));
 }
 
 function stopped() {
@@ -184,13 +187,22 @@ function stopped() {
 
 const COUNTED = { machines: () => t("machines"), configurations: () => t("configurations"), plans: () => t("plans"), estimated: () => t("estimated") };
 
-const counts = () => [...progress.values()].map(({ what, done, of }) => (of ? t("{what}: {done} of {all}", { what: COUNTED[what]?.() ?? tr(what), done: fixed(done), all: fixed(of) }) : `${COUNTED[what]?.() ?? tr(what)}: ${fixed(done)}`)).join("; ") || t("Looking at plans…");
+const counts = () => [whole() ? percent(whole().done / whole().of) : "", listed()].filter(Boolean).join(": ");
+
+const listed = () => [...progress.values()].map(({ what, done, of }) => (of ? t("{what}: {done} of {all}", { what: COUNTED[what]?.() ?? tr(what), done: fixed(done), all: fixed(of) }) : `${COUNTED[what]?.() ?? tr(what)}: ${fixed(done)}`)).join("; ") || t("Looking at plans…");
+
+/** The count that says how far the search is: plans, where their number is known before the end. */
+const whole = () => [progress.get("plans"), ...progress.values()].find((each) => each?.of);
+
+/** The best plan of a search that goes on, in a sentence. */
+const soFar = () => (best ? t("Best so far: {machine}, a step takes {time}", { machine: best.on, time: said(best.step_seconds, "seconds") }) : "");
 
 function tell() {
   const bar = $(".searching progress");
   if (!bar) return;
   $("[data-counts]").textContent = counts();
-  const known = [...progress.values()].find((each) => each.of);
+  $("[data-best]").textContent = soFar();
+  const known = whole();
   if (known) [bar.max, bar.value] = [known.of, known.done];
 }
 
