@@ -175,3 +175,23 @@ def test_suggestions_are_left_out_in_python_as_on_the_command_line(verb, capsys)
     assert json.loads(capsys.readouterr().out) == json.loads(encode(answer.document))
     with pytest.raises(InvalidInput, match="advice takes True or False"):
         _asked(verb, "llama-3.1-70b", "8xh100", {"advice": 0})
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "train deepseek-v3 --on 32x8xH800-SXM-80GB --tokens 1T",
+        "serve deepseek-v3 --on 8xh200 --users 32 --input 1000 --output 200",
+        "compare llama-3.1-8b --on h100,l40s,mi300x --weights fp8,bf16 --context 4096,8192",
+    ],
+)
+def test_what_a_command_prints_as_a_summary_has_at_most_8_kb(question, capsys):
+    main([*question.split(), "--json", "summary"])
+    printed = capsys.readouterr().out
+    assert len(printed.encode()) <= 8192
+    assert json.loads(printed)["schema"] == "tonnage/2"
+
+
+def test_a_detail_that_there_is_not_is_answered_with_the_nearest(capsys):
+    assert main(["train", "llama-3.1-8b", "--on", "h100", "--json", "sumary"]) == 64
+    assert "Did you mean --json summary?" in capsys.readouterr().err

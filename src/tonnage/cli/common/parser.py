@@ -273,7 +273,11 @@ class Parser(argparse.ArgumentParser):
     def _nearest(self, word: str) -> tuple[str, ...]:
         """What may be meant, as a sentence of its own; nothing where nothing is near."""
         if not word.startswith("--"):
-            return assignment(word, self._verb)
+            from tonnage.spelling import meant
+
+            details = meant(word, DETAILS) if self._takes_detail else []
+            near = Message("Did you mean {near}?", near=joined(" or ", [f"{JSON} {detail}" for detail in details]))
+            return (near,) if details else assignment(word, self._verb)
         near = self.near(word.removeprefix("--").partition("=")[0])
         flags = [
             f"--{name.replace('_', '-')}"

@@ -11,15 +11,15 @@ import msgspec
 from tonnage.documents.document import builtins, encode
 from tonnage.kernel.message import Message
 from tonnage.language import say, worded
-from tonnage.verbs.answered import DocumentedAnswer, document_of
+from tonnage.verbs.answered import FULL, DocumentedAnswer, document_of
 
 
 class Unwritable(Exception):
     """stdout does not take what is written: the disk is full, or the device is gone."""
 
 
-def print_json(document: Any) -> None:
-    """One document, indented, with a newline at its end."""
+def print_json(document: Any, indent: int = 2) -> None:
+    """One document, indented, with a newline at its end. `indent`: spaces of a level; -1: all on one line."""
     try:
         encoded = encode(document)
     except UnicodeEncodeError:  # a word of the command line that is no UTF-8: its bytes are shown as ?
@@ -27,7 +27,7 @@ def print_json(document: Any) -> None:
 
         plain = json.dumps(builtins(document), ensure_ascii=False)
         encoded = plain.encode("utf-8", "replace")
-    write(msgspec.json.format(encoded, indent=2).decode() + "\n")
+    write(msgspec.json.format(encoded, indent=indent).decode() + "\n")
 
 
 def print_lines(lines: Iterable[str]) -> None:
@@ -39,8 +39,8 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def print_document(answer: DocumentedAnswer, detail: str) -> None:
-    """The document of an answer, or its summary."""
-    print_json(document_of(answer, detail))
+    """The document of an answer, or its summary, which has at most 8 kB because it stands on one line."""
+    print_json(document_of(answer, detail), indent=2 if detail == FULL else -1)
 
 
 def print_answer(answer: Any, *, as_json: str | None, formulas: bool) -> None:
