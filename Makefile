@@ -7,8 +7,9 @@ JOBS ?= 2
 PLANS ?= 1e6
 SOAK ?= 0
 SLICE ?= 0/1
+BEFORE ?=
 
-.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate rows bands rates accuracy all soak brute docs schema clean peers bench-web bench-page page-pictures house format golden durations prepared counts
+.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate rows bands rates accuracy all soak brute docs schema clean peers bench-speed bench-web bench-page page-pictures house format golden durations prepared counts
 
 demo: .venv/core.done  ## three questions on the shipped catalogue: core install, no GPU, no torch, no network
 	$(BIN)/python scripts/demo.py
@@ -60,6 +61,9 @@ page-pictures: .venv/quick.done  ## the pictures of docs/page.md, in Debian's Ch
 peers: .venv/core.done  ## other tools on the same questions: installs them into .venv-peers and writes docs/peers.md
 	$(BIN)/python benchmarks/peers.py
 
+bench-speed: .venv/test.done  ## every goal of speed, and other tools in the same run: writes docs/speed.md (another checkout beside it: BEFORE=FOLDER)
+	$(BIN)/python benchmarks/speed.py $(if $(BEFORE),--before $(BEFORE))
+
 validate: .venv/core.done  ## predictions against published measurements
 	$(BIN)/tonnage validate validation/params.yaml validation/train_memory.yaml validation/train_speed.yaml validation/infer_speed.yaml validation/infer_memory.yaml validation/gguf_sizes.yaml validation/collectives.yaml
 
@@ -93,6 +97,7 @@ docs schema: .venv/core.done  ## the generated pages and the JSON Schema
 	$(BIN)/python scripts/write_docs.py
 	$(BIN)/python scripts/accuracy.py
 	$(BIN)/python benchmarks/peers.py --recorded
+	$(BIN)/python benchmarks/speed.py --recorded
 
 prepared: .venv/core.done  ## packs of shipped facts and bytecode, as `pip install -e .` makes them: after a pull or many edits, for a fast start
 	$(BIN)/python -m tonnage.kernel.prepared

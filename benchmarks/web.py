@@ -18,6 +18,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -31,8 +32,18 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 WRITTEN = HERE / "results_web.json"
-WORKERS, PORT = 2, 8177
+WORKERS = 2
 LOAD = 0.8  # of the throughput
+
+
+def free_port() -> int:
+    """A port at which nothing answers: at a fixed one a server of somebody else might, and be measured."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return int(bound.getsockname()[1])
+
+
+PORT = free_port()
 SAME, DISTINCT = "the same question", "distinct questions"
 # Sums of all threads, at the end; `delay` holds a rate: milliseconds between an answer and the next question of a
 # connection.
@@ -54,7 +65,7 @@ function request()
   local n = %(distinct)s and asked or 0
   local body = string.format('{"model":"%%s","on":"8xH100-SXM-80GB","sequence_length":%%d,"micro_batch_size":%%d}',
                              models[n %% #models + 1], 512 + 8 * (math.floor(n / #models) %% 4000), 1 + math.floor(n / (4000 * #models)))
-  return wrk.format(nil, "/v1/train", nil, body)
+  return wrk.format(nil, "%(path)s", nil, body)
 end
 function delay()
   return %(pause)s
@@ -88,9 +99,12 @@ class Server:
     def __init__(self, process: subprocess.Popen[bytes]):
         self.process, self.asked = process, 0
 
-    def load(self, *, distinct: bool, connections: int, seconds: float, pause: float = 0.0) -> Run:
+    def load(
+        self, *, distinct: bool, connections: int, seconds: float, pause: float = 0.0, path: str = "/v1/train"
+    ) -> Run:
         """So many connections, each waiting `pause` seconds between an answer and its next question."""
         script = SCRIPT % {
+            "path": path,
             "start": self.asked,
             "distinct": "true" if distinct else "false",
             "pause": f"{pause * 1000:.3f}" if pause else "0",
@@ -121,16 +135,20 @@ class Server:
         self.asked += int(found["requests"]) + 1000 if distinct else 0
         return Run(found)
 
+    def cpu_seconds(self) -> float:
+        """What all its processes have spent."""
+        return sum(_cpu_seconds(pid) for pid in _family(self.process.pid))
+
     def memory(self) -> int:
         """Bytes that all its processes have, what they share counted once."""
         return sum(_own_bytes(pid) for pid in _family(self.process.pid))
 
 
 @contextmanager
-def serving(*options: str) -> Iterator[Server]:
-    """`tonnage web` until the end."""
+def serving(*options: str, python: str = sys.executable) -> Iterator[Server]:
+    """`tonnage web` of this Python until the end."""
     command = [
-        sys.executable,
+        python,
         "-m",
         "tonnage",
         "web",
@@ -172,6 +190,14 @@ def _family(pid: int) -> list[int]:
     return found
 
 
+def _cpu_seconds(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:  # it has ended
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _own_bytes(pid: int) -> int:
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
@@ -180,13 +206,16 @@ def _own_bytes(pid: int) -> int:
     return 1024 * int(re.search(r"^Pss:\s+(\d+)", text, re.M)[1])  # type: ignore[index]
 
 
-def measured(server: Server, *, distinct: bool, seconds: float, small: bool = False) -> list[dict[str, object]]:
+def measured(
+    server: Server, *, distinct: bool, seconds: float, small: bool = False, path: str = "/v1/train"
+) -> list[dict[str, object]]:
     """Throughput as fast as it goes, then latency at 80 % of it."""
     what = DISTINCT if distinct else SAME
-    server.load(distinct=distinct, connections=8, seconds=min(seconds, 5))  # modules are read, parsers made
+    # first a short run: modules are read, parsers made
+    server.load(distinct=distinct, connections=8, seconds=min(seconds, 5), path=path)
     full = max(
         (
-            server.load(distinct=distinct, connections=number, seconds=seconds)
+            server.load(distinct=distinct, connections=number, seconds=seconds, path=path)
             for number in ((4,) if small else (4, 16))
         ),
         key=lambda run: run.rate,
@@ -197,18 +226,18 @@ def measured(server: Server, *, distinct: bool, seconds: float, small: bool = Fa
     connections = max(1, min(16, round(goal)))  # each asks once a second at least
     pause = connections / goal
     for _ in range(1 if small else 3):  # rate = connections / (pause + latency): the pause is what the latency leaves
-        part = server.load(distinct=distinct, connections=connections, seconds=seconds, pause=pause)
+        part = server.load(distinct=distinct, connections=connections, seconds=seconds, pause=pause, path=path)
         if abs(part.rate / goal - 1) < 0.05:
             break
         pause = max(connections / goal - part.mean, 0.0005) if part.rate else pause / 2
     rows = [
-        (f"POST /v1/train, {what}: throughput", full.rate, "requests/s"),
-        (f"POST /v1/train, {what}: p99 at full load", full.p99, "s"),
-        (f"POST /v1/train, {what}: rate that was held", part.rate, "requests/s"),
-        (f"POST /v1/train, {what}: p50 at {LOAD:.0%} load", part.p50, "s"),
-        (f"POST /v1/train, {what}: p95 at {LOAD:.0%} load", part.p95, "s"),
-        (f"POST /v1/train, {what}: p99 at {LOAD:.0%} load", part.p99, "s"),
-        (f"POST /v1/train, {what}: failed requests", full.failed + part.failed, "requests"),
+        (f"POST {path}, {what}: throughput", full.rate, "requests/s"),
+        (f"POST {path}, {what}: p99 at full load", full.p99, "s"),
+        (f"POST {path}, {what}: rate that was held", part.rate, "requests/s"),
+        (f"POST {path}, {what}: p50 at {LOAD:.0%} load", part.p50, "s"),
+        (f"POST {path}, {what}: p95 at {LOAD:.0%} load", part.p95, "s"),
+        (f"POST {path}, {what}: p99 at {LOAD:.0%} load", part.p99, "s"),
+        (f"POST {path}, {what}: failed requests", full.failed + part.failed, "requests"),
     ]
     return [{"name": name, "value": value, "unit": unit} for name, value, unit in rows]
 
@@ -271,9 +300,10 @@ def saved_at_once(seconds: float, clients: int = 200, each: float = 2.0) -> list
     return _saving_rows(f"POST /v1/saved by {clients} clients, each every {each:g} s", times, len(refused))
 
 
-def saved_under_load(seconds: float, clients: int = 200) -> list[dict[str, object]]:
+def saved_under_load(seconds: float, clients: int = 200, python: str = sys.executable) -> list[dict[str, object]]:
     """Plans that one client saves while so many others ask distinct questions as fast as they can."""
-    with tempfile.TemporaryDirectory() as folder, serving("--store", f"sqlite:///{folder}/plans.db") as server:
+    store = tempfile.TemporaryDirectory()
+    with store as folder, serving("--store", f"sqlite:///{folder}/plans.db", python=python) as server:
         asking = threading.Thread(
             target=server.load, kwargs={"distinct": True, "connections": clients, "seconds": seconds + 4}
         )

@@ -51,6 +51,7 @@ RUN_BY = {
     "benchmarks/search_serving.py": "here",
     "benchmarks/search_training.py": "here",
     "benchmarks/sizes.py": "here",
+    "benchmarks/speed.py": "tests/test_speed_page.py",
     "benchmarks/sweep.py": "here",
     "benchmarks/trace.py": "tests/trace/test_scripts_that_trace.py",
     "benchmarks/web.py": "here",

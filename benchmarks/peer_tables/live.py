@@ -28,6 +28,8 @@ INSTALLED = {
     "hf-mem": ("hf-mem==0.5.6",),
     "aiconfigurator": ("aiconfigurator==0.12.0",),
     "genz": ("genz-llm==0.0.16",),
+    "fitcheck-llm": ("fitcheck-llm==0.3.1",),  # these two are asked how fast they are alone (benchmarks/speed.py)
+    "kvfit": ("kvfit==0.3.0",),
 }
 COUNTED = (
     "llama-2-7b",
@@ -82,11 +84,11 @@ def recorded() -> dict[str, Any]:
 
 def _answer(tool: str, questions: Mapping[str, Any]) -> dict[str, Any]:
     script = HERE / f"ask_{tool.replace('-', '_')}.py"
-    said = _run([str(_python(tool)), str(script)], f"{tool} did not answer", json.dumps(questions))
+    said = _run([str(python_of(tool)), str(script)], f"{tool} did not answer", json.dumps(questions))
     return json.loads(said.rpartition("\nANSWERS\n")[2])
 
 
-def _python(tool: str) -> Path:
+def python_of(tool: str) -> Path:
     """The tool's own Python, made the first time."""
     home = ENVIRONMENTS / tool
     python, done = home / "bin" / "python", home / "installed"
