@@ -89,21 +89,19 @@ def _points(
     order = running(stage, frozen)
     counts = Counter(order)
     yield Point("forward", "loss", "the last layer", counts, {}, {}, everything=True, head_made=False)
-    for phase, operation, live in _moments(loss, gradients_count):
+    for phase, operation, live, sizes in _moments(loss, gradients_count):
         name = "forward" if phase else "loss"
-        yield Point(name, "loss", operation, counts, {}, live, by_extent(live), everything=True, head_made=False)
+        yield Point(name, "loss", operation, counts, {}, live, sizes, everything=True, head_made=False)
     for position in sorted(_ends(order), reverse=True):
         block = order[position]
         below, above = Counter(order[:position]), Counter(order[position + 1 :])
         moment: Moment = "first layer of backward" if position else "last layer of backward"
         name = _name(order, position)
-        for forward, operation, live in _moments(layers[block], gradients_count):
+        for forward, operation, live, sizes in _moments(layers[block], gradients_count):
             if not forward:
-                yield Point(name, moment, operation, below, above, live, by_extent(live), position=position)
+                yield Point(name, moment, operation, below, above, live, sizes, position=position)
             else:
-                yield Point(
-                    "forward", "loss", operation, below, {}, live, by_extent(live), head_made=False, position=position
-                )
+                yield Point("forward", "loss", operation, below, {}, live, sizes, head_made=False, position=position)
     if table is not None:
         live = dict(table)
         yield Point(
@@ -111,25 +109,23 @@ def _points(
         )
 
 
-def _moments(layer: Layer | None, gradients_count: bool) -> Iterator[tuple[bool, str, Account]]:
-    """(forward or not, operation, account) of the moments that no other exceeds in all that counts."""
-    left: list[tuple[bool, str, Account]] = []
+def _moments(layer: Layer | None, gradients_count: bool) -> Iterator[tuple[bool, str, Account, Mapping[Extent, float]]]:
+    """(forward or not, operation, account, its bytes by extent) of the moments that no other exceeds in all that
+    counts.
+    """
+    left: list[tuple[bool, str, Account, Mapping[Extent, float]]] = []
     for moment in layer.moments if layer is not None else ():
         live = moment.live if gradients_count else without(moment.live, "gradient")
-        if any(forward == moment.forward and _covers(other, live) for forward, _, other in left):
+        sizes = by_extent(live)
+        if any(forward == moment.forward and _covers(more, sizes) for forward, _, _, more in left):
             continue
-        left = [
-            other_moment
-            for other_moment in left
-            if other_moment[0] != moment.forward or not _covers(live, other_moment[2])
-        ]
-        left.append((moment.forward, moment.name, live))
+        left = [other for other in left if other[0] != moment.forward or not _covers(sizes, other[3])]
+        left.append((moment.forward, moment.name, live, sizes))
     yield from left
 
 
-def _covers(more: Account, less: Account) -> bool:
-    wide, narrow = by_extent(more), by_extent(less)
-    return all(wide.get(extent, 0) >= size for extent, size in narrow.items())
+def _covers(more: Mapping[Extent, float], less: Mapping[Extent, float]) -> bool:
+    return all(more.get(extent, 0) >= size for extent, size in less.items())
 
 
 def by_extent(live: Account) -> dict[Extent, float]:
