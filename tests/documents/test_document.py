@@ -162,10 +162,11 @@ PRINTED = {
     ("rules", "Q7"): "ErrorDocument",
 }
 # tests/trace/test_measure.py, tests/estimate/money/test_prices_refresh.py, tests/search/test_sweep_local.py,
-# tests/web/test_timeline.py, tests/web/test_batch.py
+# tests/web/test_timeline.py, tests/web/test_batch.py, tests/mcp_server/test_mcp.py
 ELSEWHERE = (
     "AnswerSummary",
     "MeasureDocument",
+    "OptionsDocument",
     "RefreshDocument",
     "ServeBatchDocument",
     "SweepDocument",

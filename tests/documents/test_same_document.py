@@ -89,7 +89,7 @@ def test_assistants_are_answered_with_the_same_document(asked):
     pytest.importorskip("mcp.server.mcpserver", reason="needs tonnage[mcp]")
     from tonnage.mcp_server.server import Settings, answer
 
-    whole = {"detail": "full"} if BY_NAME[asked.verb].short else {}
+    whole = {"detail": "full"}
     found = answer(asked.verb, {**asked.question, **whole}, Settings(WITHIN))
     assert not found.is_error
     assert found.structured_content == _asked(asked)

@@ -209,7 +209,7 @@ def test_every_field_of_a_tool_is_named_by_the_tool_of_options(tool):
     found = answer(OPTIONS, {"verb": tool.verb}, NO_FILES)
     named = [name for names in found.structured_content["options"].values() for name in names]
     assert sorted(named) == sorted(fields(tool)) and len(encode(found.structured_content)) <= 8_000
-    assert found.structured_content == options_of_verb(tool.verb)
+    assert found.structured_content == builtins(options_of_verb(tool.verb))
     assert all(name in named or name in CHOICES[tool.verb] for name in {*CHOICES.get(tool.verb, ()), *tool.spelled})
 
 

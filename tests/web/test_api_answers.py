@@ -234,7 +234,7 @@ def test_a_summary_is_the_one_of_the_command_line_and_of_the_form_that_is_descri
     ("path", "words"),
     [
         ("/v1/train?detail=short", "detail is full or summary. Got 'short'."),
-        ("/v1/plan?detail=summary", "detail is no parameter here."),
+        ("/v1/plan?detail=summary", "'detail' is no parameter here."),
     ],
 )
 def test_another_detail_and_a_detail_of_other_verbs_are_refused(client: Client, path, words):

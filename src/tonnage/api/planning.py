@@ -29,7 +29,7 @@ from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
-from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.search.pool.place import place as place_on
@@ -111,6 +111,10 @@ def plan_training(
     `to_dict()` is the document. `tell` is called as the search goes on, with a tonnage.SearchProgress: the plans that
     are decided, and the best one so far, which is there long before the end.
     """
+    if tell is not None and not callable(tell):
+        raise InvalidInput(
+            "tell takes a function that is called with a tonnage.SearchProgress, or None. Got {tell}.", tell=shown(tell)
+        )
     names = tuple(map(_cluster_name, names_in_text(() if on is None else on, "on")))
     vary = (
         None if vary is None else {name: _varied(name, values) for name, values in check_mapping("vary", vary).items()}

@@ -11,7 +11,17 @@ from tonnage.kernel.encoding import builtins, encode
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import listed
 
-__all__ = ["READABLE", "SCHEMA", "Document", "ErrorDocument", "ToolsDocument", "builtins", "check_readable", "encode"]
+__all__ = [
+    "READABLE",
+    "SCHEMA",
+    "Document",
+    "ErrorDocument",
+    "OptionsDocument",
+    "ToolsDocument",
+    "builtins",
+    "check_readable",
+    "encode",
+]
 
 SCHEMA = "tonnage/2"
 READABLE = ("tonnage/1", SCHEMA)  # documents of older releases that are still read
@@ -27,6 +37,13 @@ class ToolsDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """
 
     tools: list[dict[str, Any]]
+
+
+class OptionsDocument(Document, kw_only=True, forbid_unknown_fields=True):
+    """What the tool `options` of assistants answers: the names of all options of a verb, by subject."""
+
+    verb: str
+    options: dict[str, list[str]]
 
 
 class ErrorDocument(Document, kw_only=True):

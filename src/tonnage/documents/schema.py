@@ -17,7 +17,7 @@ from tonnage.documents.catalogue import (
     NodeDocument,
 )
 from tonnage.documents.compare import CompareDocument
-from tonnage.documents.document import SCHEMA, ErrorDocument, ToolsDocument
+from tonnage.documents.document import SCHEMA, ErrorDocument, OptionsDocument, ToolsDocument
 from tonnage.documents.explain import FormulaDocument, NamesDocument, SourceDocument, SymbolDocument, WordDocument
 from tonnage.documents.max import MaxDocument
 from tonnage.documents.plan import PlansDocument
@@ -59,6 +59,7 @@ def json_schema() -> dict[str, Any]:
         SymbolDocument,
         WordDocument,
         SourceDocument,
+        OptionsDocument,
         ToolsDocument,
         TraceDocument,
         MeasureDocument,

@@ -127,8 +127,8 @@ def _options(question: Mapping[str, Any], settings: Settings) -> types.CallToolR
     if unknown_fields := [name for name in question if name != "verb"]:
         raise InvalidInput(f"{OPTIONS} takes verb alone. Got {shown(unknown_fields[0])}.")
     document = options_of_verb(verb)
-    count = sum(map(len, document["options"].values()))
-    return _result(f"{count} options of {verb}; explain says what each means", document, settings.text)
+    count = sum(map(len, document.options.values()))
+    return _result(f"{count} options of {verb}; explain says what each means", builtins(document), settings.text)
 
 
 def _refused(kind: str, message: str) -> types.CallToolResult:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tonnage.documents.document import SCHEMA
+from tonnage.documents.document import OptionsDocument
 from tonnage.question.form import CONTENTS
 from tonnage.question.option import Option
 from tonnage.question.verbs import form_of
@@ -137,7 +137,7 @@ def input_schema(tool: Tool) -> dict[str, Any]:
     }
 
 
-def options_of_verb(verb: str) -> dict[str, Any]:
+def options_of_verb(verb: str) -> OptionsDocument:
     """The document of the tool `options`: subject -> names of options that the verb takes."""
     tool, by_subject = BY_NAME[verb], dict[str, list[str]]()
     seen: set[str] = set()
@@ -149,7 +149,7 @@ def options_of_verb(verb: str) -> dict[str, Any]:
             seen.update(names)
             if names:
                 by_subject.setdefault(str(group.title), []).extend(names)
-    return {"schema": SCHEMA, "verb": verb, "options": by_subject}
+    return OptionsDocument(verb=verb, options=by_subject)
 
 
 def fields(tool: Tool) -> dict[str, dict[str, Option]]:

@@ -350,6 +350,7 @@ class Least:
         tokens = columns["sequence_length"] * columns["micro_batch_size"] * columns["data_parallel_size"] * m
         return np.asarray((step + m * beside.micro_batch + beside.once + self.layers.fixed) / tokens)
 
+    @np.errstate(invalid="ignore")  # of groups of one rank, which send nothing (`of`): a root of less than nothing
     def _beside(self, columns: Columns) -> "_Beside":
         """What depends on the numbers of stages and replicas: exchanges as the estimate has them, of the layers alone
         where it has tables and heads too, and at least what cannot be hidden of those that run beside kernels.

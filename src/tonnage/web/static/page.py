@@ -57,6 +57,7 @@ OF_WEB = frozenset(
     for name in (
         "__init__",
         "answer",
+        "batch",
         "static/browser",
         "launch",
         "settings",
