@@ -70,7 +70,7 @@ def test_the_answer_is_drawn_while_its_moves_are_still_worked_out(visiting):
     page = visit.open("no")
     held = []
     page.route(
-        "**/v1/train",
+        "**/v1/train*",
         lambda route: route.continue_() if "advice" in route.request.post_data_json else held.append(route),
     )
     page.get_by_label("Sequence length", exact=True).fill("8000")
@@ -224,7 +224,7 @@ def test_a_question_that_takes_long_says_so_and_can_be_cancelled(visiting):
     before = verdict(page).text_content()
     larger = {"micro_batch_size": "4"}.items()
     page.route(
-        "**/v1/train", lambda route: None if larger <= route.request.post_data_json.items() else route.continue_()
+        "**/v1/train*", lambda route: None if larger <= route.request.post_data_json.items() else route.continue_()
     )  # no answer comes
     page.get_by_label("Micro batch size", exact=True).fill("4")
     expect(verdict(page)).to_have_text("Computing")
@@ -237,7 +237,7 @@ def test_the_newest_question_wins(visiting):
     visit = visiting()
     page = visit.open("fits")
     held = []
-    page.route("**/v1/train", lambda route: held.append(route) if not held else route.continue_())
+    page.route("**/v1/train*", lambda route: held.append(route) if not held else route.continue_())
     page.get_by_label("Micro batch size", exact=True).fill("2")
     page.wait_for_selector("body[data-asking]")
     page.get_by_label("Micro batch size", exact=True).fill("4")

@@ -154,12 +154,12 @@ def texts(page):
 def test_motion_is_left_out_where_the_reader_asks_for_less(visiting):
     visit = visiting(reduced_motion="reduce")
     page = visit.open("fits")
-    page.route("**/v1/train", lambda route: None)
+    page.route("**/v1/train*", lambda route: None)
     page.get_by_label("Micro batch size", exact=True).fill("4")
     bar = page.locator(".progress i")
     expect(bar).to_be_visible()
     assert bar.evaluate("each => getComputedStyle(each).animationName") == "none"
-    page.unroute("**/v1/train")
+    page.unroute("**/v1/train*")
 
 
 def test_patterns_stay_in_forced_colours(visiting):
