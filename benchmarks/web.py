@@ -63,8 +63,9 @@ end
 function request()
   asked = asked + 1
   local n = %(distinct)s and asked or 0
-  local body = string.format('{"model":"%%s","on":"8xH100-SXM-80GB","sequence_length":%%d,"micro_batch_size":%%d}',
-                             models[n %% #models + 1], 512 + 8 * (math.floor(n / #models) %% 4000), 1 + math.floor(n / (4000 * #models)))
+  local lengths = math.floor(n / #models)
+  local body = string.format('{"model":"%%s","on":"8xH100-SXM-80GB","sequence_length":%%d,"reserve":%%d%(more)s}',
+                             models[n %% #models + 1], 512 + 8 * (lengths %% 256), math.floor(lengths / 256))
   return wrk.format(nil, "%(path)s", nil, body)
 end
 function delay()
@@ -100,11 +101,21 @@ class Server:
         self.process, self.asked = process, 0
 
     def load(
-        self, *, distinct: bool, connections: int, seconds: float, pause: float = 0.0, path: str = "/v1/train"
+        self,
+        *,
+        distinct: bool,
+        connections: int,
+        seconds: float,
+        pause: float = 0.0,
+        path: str = "/v1/train",
+        more: str = "",
     ) -> Run:
-        """So many connections, each waiting `pause` seconds between an answer and its next question."""
+        """So many connections, each waiting `pause` seconds between an answer and its next question. `more`: of each
+        question, as JSON.
+        """
         script = SCRIPT % {
             "path": path,
+            "more": more,
             "start": self.asked,
             "distinct": "true" if distinct else "false",
             "pause": f"{pause * 1000:.3f}" if pause else "0",
@@ -207,15 +218,15 @@ def _own_bytes(pid: int) -> int:
 
 
 def measured(
-    server: Server, *, distinct: bool, seconds: float, small: bool = False, path: str = "/v1/train"
+    server: Server, *, distinct: bool, seconds: float, small: bool = False, path: str = "/v1/train", more: str = ""
 ) -> list[dict[str, object]]:
     """Throughput as fast as it goes, then latency at 80 % of it."""
     what = DISTINCT if distinct else SAME
     # first a short run: modules are read, parsers made
-    server.load(distinct=distinct, connections=8, seconds=min(seconds, 5), path=path)
+    server.load(distinct=distinct, connections=8, seconds=min(seconds, 5), path=path, more=more)
     full = max(
         (
-            server.load(distinct=distinct, connections=number, seconds=seconds, path=path)
+            server.load(distinct=distinct, connections=number, seconds=seconds, path=path, more=more)
             for number in ((4,) if small else (4, 16))
         ),
         key=lambda run: run.rate,
@@ -226,7 +237,9 @@ def measured(
     connections = max(1, min(16, round(goal)))  # each asks once a second at least
     pause = connections / goal
     for _ in range(1 if small else 3):  # rate = connections / (pause + latency): the pause is what the latency leaves
-        part = server.load(distinct=distinct, connections=connections, seconds=seconds, pause=pause, path=path)
+        part = server.load(
+            distinct=distinct, connections=connections, seconds=seconds, pause=pause, path=path, more=more
+        )
         if abs(part.rate / goal - 1) < 0.05:
             break
         pause = max(connections / goal - part.mean, 0.0005) if part.rate else pause / 2

@@ -105,8 +105,16 @@ PARTS: dict[str, tuple[Line, ...]] = {
             more_is_better=True,
             question="web_summary",
         ),
+        Line(
+            "http_plain",
+            "distinct questions over HTTP without suggestions, summaries, two workers",
+            "answers/s",
+            500,
+            more_is_better=True,
+        ),
         Line("http_p99", "p99 at 80 % of the rate, full documents", "ms", 50, by_clock=True, question="web_full"),
         Line("http_p99_summary", "p99 at 80 % of the rate, summaries", "ms", 50, by_clock=True, question="web_summary"),
+        Line("http_p99_plain", "p99 at 80 % of the rate, summaries without suggestions", "ms", 50, by_clock=True),
         Line("http_saved", "p99 of saving a plan under 200 clients that ask", "ms", 50, by_clock=True),
     ),
     "plan": (

@@ -122,30 +122,32 @@ def http(sides: Sides, sizes: Sizes) -> dict[str, Figures]:
             if not checkout.features["web"]:
                 raise NotMeasured(f"litestar is not installed in {side}")
             with web.serving(python=checkout.python) as server:
-                for key, latency, path in (
-                    ("http_full", "http_p99", "/v1/train"),
-                    ("http_summary", "http_p99_summary", "/v1/train?detail=summary"),
+                for key, latency, path, more in (
+                    ("http_full", "http_p99", "/v1/train", ""),
+                    ("http_summary", "http_p99_summary", "/v1/train?detail=summary", ""),
+                    ("http_plain", "http_p99_plain", "/v1/train?detail=summary", ',"advice":false'),
                 ):
                     if path.endswith("summary") and not checkout.features["summary"]:
                         found[side] |= {key: {"missing": NO_SUMMARY}, latency: {"missing": NO_SUMMARY}}
                         continue
-                    found[side] |= _asked(server, key, latency, path, sizes)
-                    alone = checkout.probe("mean", LINES[key].question, str(sizes.times))
-                    found[side][key]["note"] += f"; {1000 * alone['cpu']:.1f} ms of CPU in-process"
+                    found[side] |= _asked(server, key, latency, path, more, sizes)
+                    if question := LINES[key].question:
+                        alone = checkout.probe("mean", question, str(sizes.times))
+                        found[side][key]["note"] += f"; {1000 * alone['cpu']:.1f} ms of CPU in-process"
             found[side]["http_saved"] = _saved(checkout, sizes)
     return found
 
 
-def _asked(server: Any, key: str, latency: str, path: str, sizes: Sizes) -> Figures:
+def _asked(server: Any, key: str, latency: str, path: str, more: str, sizes: Sizes) -> Figures:
     import web
 
-    server.load(distinct=True, connections=8, seconds=sizes.seconds / 2, path=path)
+    server.load(distinct=True, connections=8, seconds=sizes.seconds / 2, path=path, more=more)
     start = server.cpu_seconds()
-    full = server.load(distinct=True, connections=16, seconds=sizes.seconds, path=path)
+    full = server.load(distinct=True, connections=16, seconds=sizes.seconds, path=path, more=more)
     cpu = server.cpu_seconds() - start
     rows = {
         str(row["name"]).partition(": ")[2]: row["value"]
-        for row in web.measured(server, distinct=True, seconds=sizes.seconds, small=True, path=path)
+        for row in web.measured(server, distinct=True, seconds=sizes.seconds, small=True, path=path, more=more)
     }
     answered = full.rate * max(round(sizes.seconds), 1)
     p99, held = 1000 * float(rows["p99 at 80% load"]), float(rows["rate that was held"])
