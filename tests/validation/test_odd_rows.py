@@ -82,6 +82,14 @@ def test_odd_rows_of_every_kind_are_predicted_or_skipped_with_their_reason(tmp_p
     compared(tmp_path, odd_rows(kind, rows[kind], 5, seed))
 
 
+def test_a_link_has_one_way_or_two(tmp_path, rows):
+    of_a_link = next(row for row in rows["collective"] if "ways" in row["question"])
+    for ways in (-1, 0, 3, "two", None):
+        odd = {**of_a_link, "question": {**of_a_link["question"], "ways": ways}}
+        (line,) = [line for line in compared(tmp_path, [odd])["rows"] if line["main"]]
+        assert line["skipped"].startswith("question.ways must be 1 or 2."), line
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**32))
 @pytest.mark.parametrize("kind", KINDS)

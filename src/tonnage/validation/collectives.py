@@ -109,4 +109,6 @@ def _of_link(row: Row, measured: Measured, constants: Links) -> Prediction:
     kind = constants.of(link, inside=not question.get("between_nodes", False))
     share = kind.share if measured.quantity == "effective_bandwidth" else kind.direct
     ways = question.get("ways", 1)
+    if ways not in (1, 2):
+        raise InvalidInput("question.ways must be 1 or 2. Got {ways}.", ways=shown(ways))
     return Prediction(value=ways * link.bytes_per_second * share / unit, notes=(link.name, *row.notes))
