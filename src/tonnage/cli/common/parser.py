@@ -276,8 +276,8 @@ class Parser(argparse.ArgumentParser):
             from tonnage.spelling import meant
 
             details = meant(word, DETAILS) if self._takes_detail else []
-            near = Message("Did you mean {near}?", near=joined(" or ", [f"{JSON} {detail}" for detail in details]))
-            return (near,) if details else assignment(word, self._verb)
+            meaning = Message("Did you mean {near}?", near=joined(" or ", [f"{JSON} {detail}" for detail in details]))
+            return (meaning,) if details else assignment(word, self._verb)
         near = self.near(word.removeprefix("--").partition("=")[0])
         flags = [
             f"--{name.replace('_', '-')}"
