@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec.structs import replace
@@ -125,9 +126,7 @@ def plan_training(
     question = TrainingQuestion(
         on=names, options=training, run=run, money=bill, search=search, vary=vary or {}, reserve_bytes=reserve
     )
-    if tell is None:
-        return TrainingPlans(training_document.answer(model_of(model), question), command)
-    with progress_told(tell):
+    with nullcontext() if tell is None else progress_told(tell):
         return TrainingPlans(training_document.answer(model_of(model), question), command)
 
 
