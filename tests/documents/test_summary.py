@@ -192,6 +192,7 @@ def test_what_a_command_prints_as_a_summary_has_at_most_8_kb(question, capsys):
     assert json.loads(printed)["schema"] == "tonnage/2"
 
 
-def test_a_detail_that_there_is_not_is_answered_with_the_nearest(capsys):
-    assert main(["train", "llama-3.1-8b", "--on", "h100", "--json", "sumary"]) == 64
-    assert "Did you mean --json summary?" in capsys.readouterr().err
+@pytest.mark.parametrize("detail", ["sumary", "short"])
+def test_a_detail_that_there_is_not_is_answered_with_those_that_there_are(detail, capsys):
+    assert main(["train", "llama-3.1-8b", "--on", "h100", "--json", detail]) == 64
+    assert "--json takes full or summary." in capsys.readouterr().err

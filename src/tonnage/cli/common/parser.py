@@ -5,12 +5,13 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from tonnage.cli.common.outputs import JSON, add_reports, parted
 from tonnage.cli.common.print import write
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message, joined, listed
+from tonnage.kernel.message import OR, Message, joined, listed
 from tonnage.language import LANGUAGES, current, say, speaking, worded
 from tonnage.language.columns import wrapped
 from tonnage.question.form import ALONE, UNGROUPED, Form, Given, Group
@@ -170,7 +171,7 @@ class Parser(argparse.ArgumentParser):
         parsed, extra = parse(self._with_negatives(words), Given() if namespace is None else namespace)
         if extra:
             unknown = Message("unrecognized arguments: {extra}.", extra=" ".join(extra)[:LONGEST])
-            self._refuse(unknown, *self._nearest(extra[0]))
+            self._refuse(unknown, *self._nearest(extra[0], words))
         parsed.typed = typed
         return parsed
 
@@ -270,14 +271,14 @@ class Parser(argparse.ArgumentParser):
         """argparse hides that help cannot be written; here it has its status."""
         write(message)
 
-    def _nearest(self, word: str) -> tuple[str, ...]:
-        """What may be meant, as a sentence of its own; nothing where nothing is near."""
+    def _nearest(self, word: str, words: list[str]) -> tuple[str, ...]:
+        """What may be meant by one of the words, as a sentence of its own; nothing where nothing is near."""
         if not word.startswith("--"):
-            from tonnage.spelling import meant
-
-            details = meant(word, DETAILS) if self._takes_detail else []
-            meaning = Message("Did you mean {near}?", near=joined(" or ", [f"{JSON} {detail}" for detail in details]))
-            return (meaning,) if details else assignment(word, self._verb)
+            if self._takes_detail and any(
+                one.partition("=")[0] == JSON and two == word for one, two in pairwise(words)
+            ):
+                return (Message("{flag} takes {details}.", flag=JSON, details=listed(DETAILS, OR)),)
+            return assignment(word, self._verb)
         near = self.near(word.removeprefix("--").partition("=")[0])
         flags = [
             f"--{name.replace('_', '-')}"
