@@ -137,6 +137,40 @@ def test_a_process_that_the_system_ends_is_replaced(monkeypatch):
     assert first == second
 
 
+@pytest.mark.parametrize("turns", [1, 2, 6])
+def test_a_question_that_is_given_up_leaves_its_process_to_the_next(turns):
+    async def ask() -> tuple[EncodedAnswer, int]:
+        pool = Pool(1, 60, NOWHERE, 4 * GIB)
+        try:
+            given_up = asyncio.create_task(pool.answered("explain", {"name": "k"}, Event()))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            given_up.cancel()
+            answer = await pool.answered("explain", {"name": "k"}, Event())
+            return answer, len(pool._workers)
+        finally:
+            await pool.close()
+
+    answer, workers = asyncio.run(asyncio.wait_for(ask(), 60))
+    assert isinstance(answer, EncodedAnswer)
+    assert workers == 1
+
+
+def test_a_pool_that_is_closed_has_closed_the_line_of_a_process_that_was_being_ended():
+    async def ask() -> int:
+        pool = Pool(1, 60, NOWHERE, 4 * GIB)
+        await pool.answered("explain", {"name": "k"}, Event())
+        worker = pool._idle[-1]
+        endless = asyncio.create_task(pool.answered("serve", ENDLESS, Event()))
+        await asyncio.sleep(0)
+        endless.cancel()
+        await asyncio.sleep(0)
+        await pool.close()
+        return worker.line.fileno()
+
+    assert asyncio.run(ask()) == -1
+
+
 def test_who_comes_when_all_places_are_taken_is_told_to_come_again():
     with TestClient(create_app(Settings(hub=False, limits=Limits(at_once=0))), base_url=HERE) as made:
         answer = made.post("/v1/explain", json={"name": "k"})

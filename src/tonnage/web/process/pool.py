@@ -11,7 +11,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Mapping
-from threading import Event
+from threading import Event, Lock
 from typing import Any
 
 from msgspec import Struct
@@ -38,6 +38,7 @@ class Worker:
         self.line, theirs = socket.socketpair()
         self.line.setblocking(False)
         self.answers = 0
+        self._ending, self._is_ended = Lock(), False
         self.process = context.Process(  # type: ignore[attr-defined]
             target=work, args=(theirs, within, memory_bytes), daemon=True
         )
@@ -67,10 +68,14 @@ class Worker:
         return come
 
     def end(self) -> None:
-        self.process.kill()
-        self.process.join()
-        self.process.close()
-        self.line.close()
+        """End the process and close the line; who comes second waits until that is done."""
+        with self._ending:
+            if not self._is_ended:
+                self._is_ended = True
+                self.process.kill()
+                self.process.join()
+                self.process.close()
+                self.line.close()
 
 
 class Turn(Struct, eq=False):
@@ -126,9 +131,10 @@ class Pool:
         starting = asyncio.ensure_future(asyncio.to_thread(Worker, self._within, self._memory))
         self._starting.add(starting)
         try:
-            worker = await asyncio.shield(
-                starting
-            )  # what has begun is ended when the server ends, whoever waits for it
+            worker = await asyncio.shield(starting)
+        except asyncio.CancelledError:  # nobody waits for it any more: the next question has it
+            starting.add_done_callback(self._take)
+            raise
         except (OSError, RuntimeError, EOFError):
             # RuntimeError: of a script that starts processes while it is imported; EOFError: who starts them is gone
             self._starting.discard(starting)
@@ -137,6 +143,15 @@ class Pool:
         self._starting.discard(starting)
         self._workers.add(worker)
         return worker
+
+    def _take(self, starting: asyncio.Future[Worker]) -> None:
+        """A process that was started for a question which is gone."""
+        self._starting.discard(starting)
+        if starting.cancelled() or starting.exception() is not None:
+            self._release(None)
+        else:
+            self._workers.add(starting.result())
+            self._release(starting.result())
 
     async def _in_time(self, worker: Worker, asked: tuple[str, Mapping[str, Any], str], left: Event) -> Outcome:
         """The outcome; TimeoutError where it takes too long, or nobody waits for it any more."""
@@ -182,10 +197,11 @@ class Pool:
         self._idle.append(worker)
 
     async def _replace(self, worker: Worker) -> None:
-        if worker in self._workers:
-            self._workers.discard(worker)
+        try:
             await asyncio.to_thread(worker.end)
-        self._release(None)
+            self._workers.discard(worker)  # only now: what is not ended when the server ends is ended then
+        finally:
+            self._release(None)
 
     def _too_long(self) -> Refusal:
         # Not 503 or 504: clients and proxies ask those again by themselves, and the answer would be the same.
