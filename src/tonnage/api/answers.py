@@ -22,6 +22,7 @@ from tonnage.api.reports import Reported, Tabled, command_of
 from tonnage.architectures import Model
 from tonnage.estimate.answer import answers
 from tonnage.estimate.answer import frontier as frontiers
+from tonnage.estimate.answer.form import named_as_is
 from tonnage.estimate.answer.frontier import POINTS
 from tonnage.estimate.answer.frontier import frontier as estimate_frontier
 from tonnage.estimate.answer.my_machine import ModelsForMachine, my_machine
@@ -140,14 +141,17 @@ def train(
     on: str | Cluster,
     *,
     reserve_bytes: float = 0,
+    as_is: bool = False,
     advice: bool = True,
     **options: "Unpack[TrainOptions]",
 ) -> Answer:
     """Does this training run fit, how long does it take, what does it cost, and why?
 
     `model`: a name, id, URL or path as `tonnage train` takes it, or a Model. `on`: "8xH100-SXM-80GB", or a Cluster.
-    `reserve_bytes` [bytes]: memory of each accelerator to leave free. `advice`: with the next best moves and the
-    slopes, which take most of the time of an answer. All other options are named too, and their help has each with its
+    `reserve_bytes` [bytes]: memory of each accelerator to leave free. `as_is`: what is not given keeps the runtime's
+    own default; without it, where the defaults do not fit, the cheapest change that keeps workload and numerics is
+    chosen (`answer.chosen`). `advice`: with the next best moves and the slopes, which take most of the time of an
+    answer. All other options are named too, and their help has each with its
     unit and default:
 
     - help(tonnage.TrainingOptions): the training: sequence_length, global_batch_size, runtime, tensor_parallel_size,
@@ -159,8 +163,8 @@ def train(
     Raises TonnageError: InvalidInput, UnknownName or InvalidPlan for what cannot be, MissingDatum for what nobody
     published.
     """
-    unadvised = {} if check_switch("advice", advice) else {"advice": False}
-    command = command_of("train", model, on=on, reserve_bytes=reserve_of(reserve_bytes), **options, **unadvised)
+    switches = _switches(as_is, advice)
+    command = command_of("train", model, on=on, reserve_bytes=reserve_of(reserve_bytes), **options, **switches)
     training, run, bill = options_by_subject(options, TrainingOptions, RunOptions, BillOptions)
     return _with_text(
         answers.train(
@@ -171,8 +175,10 @@ def train(
             bill,
             reserve_bytes=reserve_of(reserve_bytes),
             advise=advice,
+            choose=not as_is,
         ),
         command,
+        as_is,
     )
 
 
@@ -182,20 +188,21 @@ def serve(
     on: str | Cluster,
     *,
     reserve_bytes: float = 0,
+    as_is: bool = False,
     advice: bool = True,
     **options: "Unpack[ServeOptions]",
 ) -> Answer:
     """Does this model serve these requests, how many would fit, how fast is each answered, and at what price?
 
-    `model`, `on`, `reserve_bytes`, `advice` and errors as for `train`. Options, each with its unit and default:
+    `model`, `on`, `reserve_bytes`, `as_is`, `advice` and errors as for `train`. Options, each with unit and default:
 
     - help(tonnage.ServingOptions): the model on the machine: context, concurrency, weights, tensor_parallel_size,
       engine, ...
     - help(tonnage.LoadOptions): what users ask: input_tokens, output_tokens, request_rate, ttft, tpot, simulate, ...
     - help(tonnage.BillOptions): money and power: provider, price_kind, grid, ...
     """
-    unadvised = {} if check_switch("advice", advice) else {"advice": False}
-    command = command_of("serve", model, on=on, reserve_bytes=reserve_of(reserve_bytes), **options, **unadvised)
+    switches = _switches(as_is, advice)
+    command = command_of("serve", model, on=on, reserve_bytes=reserve_of(reserve_bytes), **options, **switches)
     serving, load, bill = options_by_subject(options, ServingOptions, LoadOptions, BillOptions)
     check_served(bill)
     return _with_text(
@@ -207,9 +214,17 @@ def serve(
             bill,
             reserve_bytes=reserve_of(reserve_bytes),
             advise=advice,
+            choose=not as_is,
         ),
         command,
+        as_is,
     )
+
+
+def _switches(as_is: bool, advice: bool) -> dict[str, bool]:
+    """The switches of an answer that differ from their defaults, checked."""
+    switches = {"as_is": True} if check_switch("as_is", as_is) else {}
+    return switches if check_switch("advice", advice) else {**switches, "advice": False}
 
 
 @public
@@ -299,5 +314,6 @@ def maximum(
 max = maximum
 
 
-def _with_text(answer: answers.Answer, command: str) -> Answer:
+def _with_text(answer: answers.Answer, command: str, as_is: bool) -> Answer:
+    answer = named_as_is(answer) if as_is else answer
     return Answer(**{name: getattr(answer, name) for name in answer.__struct_fields__}, command=command)

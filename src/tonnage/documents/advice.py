@@ -49,6 +49,18 @@ class Advice(ChangeDocument, kw_only=True):
     provider: str | UnsetType = UNSET
 
 
+class Chosen(Struct, kw_only=True):
+    """Options that nobody gave, chosen so that it fits: `change` and `text` as those of a suggestion. `needed_bytes`
+    and `step_seconds` (of training, null where nobody knows it): what it would need and take with the runtime's own
+    defaults.
+    """
+
+    change: dict[str, Any]
+    text: str
+    needed_bytes: int
+    step_seconds: float | UnsetType | None = UNSET
+
+
 class NearestMiss(ChangeDocument, kw_only=True):
     """Where no change fits: the one that comes closest, and the bytes still missing, with the high end of the error
     band. `smallest_machine`: other accelerators on which what was asked about fits, null where none that was tried

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from tonnage.documents.advice import Advice, NearestMiss
+from tonnage.documents.advice import Advice, Chosen, NearestMiss
 from tonnage.documents.document import Document, encode
 from tonnage.documents.question import Entry
 from tonnage.documents.run import HostDocument, OwnershipDocument, RunDocument, StorageDocument
@@ -40,12 +40,14 @@ class AnswerDocument(Document, kw_only=True):
     """What `train` and `serve` answer. Keys that a verb does not answer are left out; with --no-advice `train` leaves
     out `slopes`, which needs two more estimates. `cost` is null where no price is known.
 
-    `question` has every input: {"value", "from": given, default, model, cluster, runtime, catalogue or measurements,
-    "why"}.
+    `question` has every input: {"value", "from": given, default, model, cluster, runtime, catalogue, measurements or
+    chosen, "why"}. `chosen`: what nobody gave and was chosen so that it fits, left out where the defaults do or nothing
+    helps.
     """
 
     question: dict[str, Entry]
     verdict: Verdict
+    chosen: Chosen | UnsetType = UNSET
     memory: TermDocument | UnsetType  # this and the ranks are left out of a summary
     ranks: list[TermDocument] | UnsetType
     phases: list[TermDocument] | UnsetType = UNSET
@@ -112,6 +114,7 @@ class AnswerSummary(Document, kw_only=True, forbid_unknown_fields=True):
 
     question: dict[str, Entry]
     verdict: Verdict
+    chosen: Chosen | UnsetType = UNSET
     memory: FigureDocument
     slopes: Slopes | UnsetType = UNSET
     flops: FigureDocument | UnsetType = UNSET

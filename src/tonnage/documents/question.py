@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-Origin = Literal["given", "default", "model", "cluster", "runtime", "catalogue", "measurements", "search"]
+Origin = Literal["given", "default", "model", "cluster", "runtime", "catalogue", "measurements", "search", "chosen"]
 
 
 class Entry(Struct, frozen=True, omit_defaults=True):

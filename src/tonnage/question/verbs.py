@@ -57,9 +57,9 @@ def _machine() -> Group:
 
 
 def _advice() -> Group:
-    from tonnage.question.subjects.model import ADVICE
+    from tonnage.question.subjects.model import ADVICE, AS_IS
 
-    return Group("advice", (ADVICE,))
+    return Group("advice", (AS_IS, ADVICE))
 
 
 def _train() -> Form:

@@ -10,7 +10,7 @@ from tonnage.question.form import Given, values
 from tonnage.question.looked_up import model_and_machine
 from tonnage.question.option import options_of
 from tonnage.question.subjects.frontier import FRONTIER
-from tonnage.question.subjects.model import ADVICE, MACHINE
+from tonnage.question.subjects.model import ADVICE, AS_IS, MACHINE
 from tonnage.verbs.answered import DocumentedAnswer
 
 LOCAL = "local"
@@ -36,10 +36,22 @@ def answer(arguments: Given) -> DocumentedAnswer:
 
         options = replace(options, reserve_bytes=reserve)
         return frontier(model, machine, options, load, money, points=several.get("points", POINTS))
+    from tonnage.estimate.answer.form import named_as_is
     from tonnage.estimate.answer.serving import serve
 
-    advise = values(arguments, (ADVICE,)).get("advice", True)
-    return serve(model, machine, options, load, money, reserve_bytes=reserve, advise=advise)
+    asked = values(arguments, (AS_IS, ADVICE))
+    as_is = asked.get("as_is", False)
+    estimated = serve(
+        model,
+        machine,
+        options,
+        load,
+        money,
+        reserve_bytes=reserve,
+        advise=asked.get("advice", True),
+        choose=not as_is,
+    )
+    return named_as_is(estimated) if as_is else estimated
 
 
 def _check(several: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tonnage.question.form import Given, values
 from tonnage.question.looked_up import model_and_machine
 from tonnage.question.option import options_of
-from tonnage.question.subjects.model import ADVICE
+from tonnage.question.subjects.model import ADVICE, AS_IS
 
 if TYPE_CHECKING:
     from tonnage.estimate.answer.form import Answer
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 def answer(arguments: Given) -> "Answer":
     """The answer itself, of which documents and pictures are made."""
+    from tonnage.estimate.answer.form import named_as_is
     from tonnage.estimate.answer.training import train
     from tonnage.question.subjects.money import BillOptions
     from tonnage.question.subjects.run import RunOptions
@@ -22,5 +23,16 @@ def answer(arguments: Given) -> "Answer":
     run = RunOptions(**values(arguments, options_of(RunOptions)))
     money = BillOptions(**values(arguments, options_of(BillOptions)))
     model, machine, reserve = model_and_machine(arguments)
-    advise = values(arguments, (ADVICE,)).get("advice", True)
-    return train(model, machine, options, run, money, reserve_bytes=reserve, advise=advise)
+    asked = values(arguments, (AS_IS, ADVICE))
+    as_is = asked.get("as_is", False)
+    estimated = train(
+        model,
+        machine,
+        options,
+        run,
+        money,
+        reserve_bytes=reserve,
+        advise=asked.get("advice", True),
+        choose=not as_is,
+    )
+    return named_as_is(estimated) if as_is else estimated

@@ -125,6 +125,15 @@ class RunChanges:
         said |= {} if planned.change.get("on") is None else {"on": machine.name}
         return ordered(said, TrainingOptions)
 
+    def said_shortly(self, planned: Planned) -> dict[str, Any]:
+        """The same without what follows from the rest by itself, such as the size of data parallelism."""
+        said = self.said(planned)
+        for name in DERIVED:
+            rest = {other: value for other, value in said.items() if other != name}
+            if name in said and self._plan(planned.machine, rest) == planned.plan:
+                said = rest
+        return said
+
     def _said(self, planned: Planned) -> dict[str, Any]:
         """Every option that the user has to give for this plan."""
         change, plan = planned.change, planned.plan

@@ -6,7 +6,7 @@ figure.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -148,6 +148,7 @@ class Suggestions(Struct, frozen=True, kw_only=True):
     nearest: NearestMiss | None = None
 
 
+Found = TypeVar("Found", bound=Outcome)
 Ask = Callable[[dict[str, Any]], Outcome | None]
 Picks = tuple[tuple[int, int], ...]  # (ladder, step)
 
@@ -173,6 +174,15 @@ def best_moves(
         if sum(earlier.changes == move.changes for earlier in moves[:i]) < MAX_MOVES[move.changes]
     ]
     return Suggestions(moves=moves, nearest=None if moves else search.nearest(max(high, needed)))
+
+
+def cheapest(
+    ladders: Iterable[Ladder], ask: Callable[[dict[str, Any]], Found | None], needed: int, usable: int
+) -> Found | None:
+    """The change with which it fits that `best_moves` would name first; None where none does."""
+    search = _Search([ladder for ladder in ladders if ladder.steps], ask, needed, usable)
+    fitting = search.fitting()
+    return cast("Found", min(fitting, key=lambda fit: search.rank(*fit))[1]) if fitting else None
 
 
 def move_of(

@@ -9,10 +9,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate.advice.moves import Changes, Ladder, Suggestions, Values, bare, best_moves, ordered, paid
+from tonnage.documents.advice import Chosen
+from tonnage.estimate.advice.chosen import chosen_of, free_ladders, given_options
+from tonnage.estimate.advice.moves import (
+    Changes,
+    Ladder,
+    Suggestions,
+    Values,
+    bare,
+    best_moves,
+    cheapest,
+    ordered,
+    paid,
+)
 from tonnage.estimate.bands import serving_highest
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.load.options import LoadOptions, ReplicaLoad
+from tonnage.estimate.load.options import USUAL, LoadOptions, ReplicaLoad, is_stated
 from tonnage.estimate.money.bill import Rent
 from tonnage.estimate.plan.rule import expert_counts
 from tonnage.estimate.run.larger_machines import Machines, doublings, elsewhere
@@ -31,6 +43,8 @@ NARROWER = ("fp8", "int4")  # what weights are stored in, the mildest first
 FILES = ("q8_0", "q4_k_m")  # the same as files of llama.cpp
 SHARES = (0.95, 0.97)  # of an accelerator's memory, where its context has room beside them
 BLOCK = 1024  # tokens: a shorter context is proposed in steps of this, below it in single tokens
+LAYOUT = frozenset({"tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size"})
+ON_HOST = frozenset({"expert_layers_on_host", "layers_on_accelerator"})
 MANY = 8  # times the machine: no larger one is proposed
 
 
@@ -69,14 +83,38 @@ def serving_advice(case: Unfit) -> Suggestions:
     return Suggestions(moves=[], nearest=replace(moves.nearest, smallest_machine=smallest))
 
 
-class _Replicas:
-    """The user's replicas, and changes of them that hold the requests of all together."""
+def chosen_change(case: Unfit) -> Chosen | None:
+    """The cheapest change of options that nobody gave with which replicas fit that do not: the same load, numerics
+    and machine, nothing left to the host. First their layout; then a shorter context too, where neither a context
+    nor a load was given; then settings of the engine. None where nothing does.
+    """
+    replicas = _Replicas(case, holds_users=False)
+    stated = is_stated(case.options, case.load)
+    never = ON_HOST if stated else ON_HOST | {"max_num_seqs"}  # of one user nothing would be left of it
+    free = list(free_ladders(_ladders(replicas, 0), given_options(case.options), never))
+    layout = [ladder for ladder in free if ladder.steps[0].keys() <= LAYOUT]
+    shorter: list[Ladder] = []
+    if case.options.context is None and not stated:
+        contexts = range((case.plan.context - 1) // BLOCK * BLOCK, 2 * USUAL - 1, -BLOCK)
+        shorter = [_ladder("context", contexts)] if contexts else []
+    for ladders in (layout, [*layout, *shorter], [*free, *shorter]):
+        if outcome := cheapest(ladders, replicas.ask, case.needed, case.usable):
+            return chosen_of(outcome.change, case.needed)
+    return None
 
-    def __init__(self, case: Unfit):
+
+class _Replicas:
+    """The user's replicas, and changes of them that hold the requests of all together. `holds_users`: also where
+    nobody said how many there are.
+    """
+
+    def __init__(self, case: Unfit, holds_users: bool = True):
         self.case, self.model, self.cluster, self.plan = case, case.model, case.cluster, case.plan
         self.machines = Machines(case.cluster)
         self.options = replace(case.options, context=int(case.plan.context))  # a default may be the load's own
-        self.has_users = not case.wanted.is_open  # of requests that come by themselves nobody says how many are held
+        self.has_users = (
+            holds_users and not case.wanted.is_open
+        )  # of requests that come by themselves nobody says how many are held
         self.requests = case.options.concurrency or case.plan.data_parallel_size * case.plan.concurrency
 
     def ask(self, change: dict[str, Any]) -> "ChangedReplicas | None":

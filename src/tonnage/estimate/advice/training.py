@@ -7,11 +7,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate.advice.changed_run import Planned, RentOf, RunChanges
+from tonnage.documents.advice import Chosen
+from tonnage.estimate.advice.changed_run import ChangedRun, Planned, RentOf, RunChanges
+from tonnage.estimate.advice.chosen import chosen_of, free_ladders, given_options
 from tonnage.estimate.advice.faster import faster
-from tonnage.estimate.advice.moves import Changes, Ladder, Suggestions, Values, best_moves, paid
+from tonnage.estimate.advice.moves import Changes, Ladder, Suggestions, Values, best_moves, cheapest, paid
 from tonnage.estimate.bands import highest
 from tonnage.estimate.memory import TrainingMemory
+from tonnage.estimate.options.framework_options import OFFLOADS
 from tonnage.estimate.plan.rule import expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.run.larger_machines import doublings, elsewhere
@@ -61,6 +64,33 @@ def training_advice(
     reserve = cluster.accelerator.memory.usable_bytes - usable
     smallest = next((other.name for other in elsewhere(cluster) if run.fits_on(other, reserve)), None)
     return Suggestions(moves=[], nearest=replace(advice.nearest, smallest_machine=smallest))
+
+
+def chosen_change(
+    model: Model,
+    cluster: Cluster,
+    options: TrainingOptions,
+    plan: TrainingPlan,
+    memory: TrainingMemory,
+    usable: int,
+    rent: RentOf,
+) -> Chosen | None:
+    """The cheapest change of options that nobody gave with which a run fits that does not: the same global batch,
+    numerics and machine, nothing offloaded. None where there is none.
+    """
+    run = RunChanges(model, cluster, options, Planned({}, cluster, plan, memory.step), 0, rent)
+    given = given_options(options)
+
+    def ask(change: dict[str, Any]) -> ChangedRun | None:
+        changed = run.ask(change)
+        if changed is None or changed.changes != "nothing":
+            return None
+        moved = changed.planned.plan.differences(plan)
+        return None if given.keys() & moved.keys() else changed
+
+    needed = ceil(memory.needed)
+    outcome = cheapest(free_ladders(_ladders(run, 1), given, OFFLOADS), ask, needed, usable)
+    return chosen_of(run.said_shortly(outcome.planned), needed, run.now.seconds) if outcome else None
 
 
 def _ladders(run: RunChanges, times: int) -> Iterator[Ladder]:

@@ -1,12 +1,13 @@
 """The form of an answer of `train` or `serve`: what it holds, its verdict and its document."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.documents.advice import Advice, NearestMiss
+from tonnage.documents.advice import Advice, Chosen, NearestMiss
 from tonnage.documents.answer import AnswerDocument, AnswerSummary, Slopes, Verdict, summary_of
 from tonnage.documents.document import builtins
 from tonnage.documents.question import Entry
@@ -40,6 +41,17 @@ def unserved(serving: ServingDocument[Term], question: Mapping[str, Entry]) -> s
     if "request_rate" in question and serving.ttft_seconds is None:
         return "the queue grows without end"
     return ""
+
+
+def missed_host(host: "HostMemory | None") -> str:
+    """What the hosts' memory cannot hold; nothing where it can, or where nobody knows how much there is."""
+    if host is None or host.capacity is None or host.memory.value <= host.capacity:
+        return ""
+    return Message(
+        "a node needs {needed} of host memory and has {capacity}",
+        needed=human(host.memory.value, "bytes"),
+        capacity=human(host.capacity, "bytes"),
+    )
 
 
 def missed_limits(run: RunDocument[Term] | None, question: Mapping[str, Entry]) -> str:
@@ -79,6 +91,7 @@ def _text(figure: Term | UnsetType) -> str:
     return human(figure.value, figure.unit) if figure else ""
 
 
+A = TypeVar("A", bound="Answer")
 NOT_SERVED: ServingDocument[Term] = ServingDocument()
 
 
@@ -92,6 +105,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     verb: str
     question: Mapping[str, Entry]
+    chosen: Chosen | None = None  # what nobody gave and was chosen so that it fits
     needed_bytes: int
     usable_bytes: int
     memory: Term
@@ -116,18 +130,19 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def fits(self) -> bool | None:
-        """True: with the high end of the error band. False: not even with its low end. None: in between (`tight`),
-        or what is known fits and something is not known (`unknown`).
+        """True: with the high end of the error band. False: not even with its low end, or the hosts' memory cannot
+        hold what is offloaded. None: in between (`tight`), or what is known fits and something is not known
+        (`unknown`).
         """
         low, high = self.band or (self.needed_bytes, self.needed_bytes)
-        if low > self.usable_bytes:
+        if low > self.usable_bytes or missed_host(self.host):
             return False
         return None if self.unknown or high > self.usable_bytes else True
 
     @property
     def tight(self) -> bool:
         """Whether what is usable lies inside the error band."""
-        return self.band is not None and self.band[0] <= self.usable_bytes < self.band[1]
+        return not missed_host(self.host) and self.band is not None and self.band[0] <= self.usable_bytes < self.band[1]
 
     @property
     def status(self) -> int:
@@ -140,10 +155,10 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def unserved(self) -> str:
-        """Why what fits does not do what was asked: answer the load, or end within its deadline and budget; nothing
-        where it does.
+        """What is missing beside the accelerators' memory: that of the hosts, or, where it fits, a load that is
+        answered, a deadline and a budget that are kept. Nothing where nothing is.
         """
-        return unserved(self.serving, self.question) or missed_limits(self.run, self.question)
+        return missed_host(self.host) or unserved(self.serving, self.question) or missed_limits(self.run, self.question)
 
     def __repr__(self) -> str:
         verdict = {0: "fits", 2: "tight", 3: "does not fit", 4: "not enough is known"}[self.status]
@@ -221,6 +236,7 @@ class Answer(Struct, frozen=True, kw_only=True):
                 band=self.band,
                 missed=self.unserved or None,
             ),
+            chosen=self.chosen or UNSET,
             memory=shown(self.memory) if trees else UNSET,
             ranks=shown(self.ranks) if trees else UNSET,
             phases=shown(self.phases) if trees and self.phases else UNSET,
@@ -253,6 +269,11 @@ class Answer(Struct, frozen=True, kw_only=True):
             cores=self.disks.cores if self.disks else UNSET,
             disk=self.disks.disk if self.disks else UNSET,
         )
+
+
+def named_as_is(answer: A) -> A:
+    """The answer whose question says that nothing was to be chosen."""
+    return replace(answer, question={**answer.question, "as_is": Entry(True, "given")})
 
 
 # ---- What every answer says of its question: model, machine, and the memory that can be used.

@@ -7,13 +7,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
+from tonnage.documents.advice import Chosen
 from tonnage.estimate.advice.moves import Suggestions
-from tonnage.estimate.advice.serving import Unfit, serving_advice
+from tonnage.estimate.advice.serving import Unfit, chosen_change, serving_advice
 from tonnage.estimate.advice.serving_speed import Case, speed_moves
 from tonnage.estimate.answer.form import Answer, about, put_band, unserved, usable_bytes, warn_of_towers
 from tonnage.estimate.answer.served import Served, served
 from tonnage.estimate.answer.serving_notes import warn_of_blocks, warn_of_emulation, warn_of_gguf, warn_of_host
-from tonnage.estimate.bands import serving_band
+from tonnage.estimate.bands import serving_band, serving_lowest
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import LoadOptions, ReplicaLoad, asked, lengths
 from tonnage.estimate.money.bill import BillOptions, Rent, rent_of_moves
@@ -42,27 +43,28 @@ def serve(
     *,
     reserve_bytes: int = 0,
     advise: bool = True,
+    choose: bool = False,
 ) -> Answer:
     """Does this model serve these requests, how many would fit, how fast is each answered, and at what price?
 
-    `advise`: with the next best moves, each of which is estimated again.
+    `advise`: with the next best moves, each of which is estimated again. `choose`: where the defaults of what was not
+    given do not fit, choose the cheapest of it that does.
     """
     if model.family == "tensors":
         return _weights_alone(model, cluster, options, reserve_bytes)
-    question = about(model, cluster, advise)
     options = replace(options, reserve_bytes=reserve_bytes)
-    lengths_given = lengths(model, options, load)
-    plan = serving_plan(
-        model,
-        cluster,
-        options if lengths_given.context is None else replace(options, context=lengths_given.context),
-        question,
-    )
-    if lengths_given.context is not None:
-        question.put("context", lengths_given.context, "default", lengths_given.why)
-    wanted = asked(plan, options, load, lengths_given, question)
-    usable = usable_bytes(cluster, reserve_bytes, question)
+    question, plan, wanted, usable = _planned(model, cluster, options, load, advise)
     memory = serving_memory(model, plan, cluster.accelerator)
+    asking = _Asking(model, cluster, options, load, plan, memory, usable, wanted, money)
+    chosen = asking.chosen() if choose else None
+    if chosen is not None:
+        from tonnage.estimate.advice.chosen import mark_chosen
+
+        options = replace(options, **chosen.change)
+        question, plan, wanted, usable = _planned(model, cluster, options, load, advise)
+        mark_chosen(question, chosen, usable)
+        memory = serving_memory(model, plan, cluster.accelerator)
+        asking = _Asking(model, cluster, options, load, plan, memory, usable, wanted, money)
     _note_weights(model, plan, memory, question)
     warn_of_blocks(plan.engine, memory, question)
     warn_of_towers(model, question)
@@ -74,12 +76,11 @@ def serve(
     stages, advice = len(memory.ranks), Suggestions(moves=[])
     service = served(model, plan, cluster, memory, usable, wanted, load, money, question)
     if advise:
-        advice = _Asking(model, cluster, options, load, plan, memory, usable, wanted, money).moves(
-            service, high, question
-        )
+        advice = asking.moves(service, high, question)
     return Answer(
         verb="serve",
         question=question.entries,
+        chosen=chosen,
         needed_bytes=ceil(memory.memory.value),
         usable_bytes=usable,
         memory=memory.memory.named("memory of one rank"),
@@ -99,6 +100,20 @@ def serve(
         warnings=tuple(question.warnings),
         band=band,
     )
+
+
+def _planned(
+    model: Model, cluster: Cluster, options: ServingOptions, load: LoadOptions, advise: bool
+) -> tuple[Question, ServingPlan, ReplicaLoad, int]:
+    """The question as understood, the plan, the load of a replica, and the usable bytes of an accelerator."""
+    question = about(model, cluster, advise)
+    stated = lengths(model, options, load)
+    within = options if stated.context is None else replace(options, context=stated.context)
+    plan = serving_plan(model, cluster, within, question)
+    if stated.context is not None:
+        question.put("context", stated.context, "default", stated.why)
+    wanted = asked(plan, options, load, stated, question)
+    return question, plan, wanted, usable_bytes(cluster, options.reserve_bytes, question)
 
 
 class _Asking(Struct, frozen=True):
@@ -122,11 +137,17 @@ class _Asking(Struct, frozen=True):
             return Suggestions(moves=[])
         return Suggestions(moves=speed_moves(self._case(service, service.speed, question)))
 
+    def chosen(self) -> Chosen | None:
+        """What is chosen of what was not given, where it does not fit without it."""
+        if serving_lowest(self.plan.engine, self.cluster.accelerator, self.made.memory.value) <= self.usable:
+            return None
+        return chosen_change(self._unfit(None, ceil(self.made.memory.value)))
+
     @property
     def _rent(self) -> Callable[[Cluster], Rent | None]:
         return rent_of_moves(self.cluster, self.money, self.load.price_per_accelerator_hour)
 
-    def _unfit(self, service: Served, high: int) -> Unfit:
+    def _unfit(self, service: Served | None, high: int) -> Unfit:
         return Unfit(
             model=self.model,
             cluster=self.cluster,
@@ -139,7 +160,7 @@ class _Asking(Struct, frozen=True):
             wanted=self.wanted,
             least_context=(self.load.input_tokens or 0) + (self.load.output_tokens or 0),
             rent=self._rent,
-            now=service.speed.all_tokens_per_second if service.speed else None,
+            now=service.speed.all_tokens_per_second if service and service.speed else None,
         )
 
     def _case(self, service: Served, speed: Speed, question: Question) -> Case:

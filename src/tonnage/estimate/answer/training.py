@@ -7,12 +7,12 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from tonnage.architectures import Model, needs_family
-from tonnage.documents.advice import Advice, NearestMiss
+from tonnage.documents.advice import Advice, Chosen, NearestMiss
 from tonnage.documents.answer import Slopes
 from tonnage.documents.run import RunDocument
-from tonnage.estimate.answer.form import Answer, about, put_band, usable_bytes, warn_of_towers
+from tonnage.estimate.answer.form import Answer, about, missed_host, put_band, usable_bytes, warn_of_towers
 from tonnage.estimate.answer.notes import warn_of_training, warn_where_nothing_fits
-from tonnage.estimate.bands import highest, training_band
+from tonnage.estimate.bands import highest, lowest, training_band
 from tonnage.estimate.host.memory import HostMemory, host_memory
 from tonnage.estimate.inputs import Question, today
 from tonnage.estimate.memory import TrainingMemory, training_memory
@@ -182,10 +182,12 @@ def train(
     *,
     reserve_bytes: int = 0,
     advise: bool = True,
+    choose: bool = False,
 ) -> Answer:
     """Does this training run fit, where does its memory go, and how long does it take?
 
-    `advise`: with the next best moves and the slopes, for which other plans are estimated too.
+    `advise`: with the next best moves and the slopes, for which other plans are estimated too. `choose`: where the
+    defaults of what was not given do not fit, choose the cheapest of it that does.
     """
     if model.family == "tensors":
         raise needs_family(model, "the memory of training")
@@ -194,13 +196,27 @@ def train(
     plan = training_plan(model, cluster, options, question)
     usable = usable_bytes(cluster, reserve_bytes, question)
     memory = training_memory(model, plan, cluster)
+    chosen = _chosen(model, cluster, options, plan, memory, usable, run, money) if choose else None
+    if chosen is not None:
+        from tonnage.estimate.advice.chosen import mark_chosen  # a run that fits needs none of it
+
+        options, question = replace(options, **chosen.change), about(model, cluster, advise)
+        plan = training_plan(model, cluster, options, question)
+        mark_chosen(question, chosen, usable)
+        usable_bytes(cluster, reserve_bytes, question)
+        memory = training_memory(model, plan, cluster)
     fullest = memory.fullest
     warn_of_towers(model, question)
     warn_of_training(model, plan, memory, question)
     host = host_memory(model, plan, cluster, memory)
     _warn_of_host(host, cluster, question)
     band = put_band(training_band(plan, cluster), question)
-    moves, nearest = _moves(model, cluster, options, plan, memory, usable, run, money) if advise else ((), None)
+    # What the hosts cannot hold is mended by no change that frees an accelerator's memory.
+    moves, nearest = (
+        _moves(model, cluster, options, plan, memory, usable, run, money)
+        if advise and not missed_host(host)
+        else ((), None)
+    )
     low = band.around(memory.memory.value)[0] if band else memory.memory.value
     if advise and low > usable and not moves:
         warn_where_nothing_fits(model, plan, cluster, usable, question)
@@ -212,6 +228,7 @@ def train(
     return Answer(
         verb="train",
         question=question.entries,
+        chosen=chosen,
         needed_bytes=ceil(memory.memory.value),
         usable_bytes=usable,
         memory=fullest.peak.named(
@@ -234,6 +251,25 @@ def train(
         warnings=tuple(question.warnings),
         band=band.around(memory.memory.value) if band else None,
     )
+
+
+def _chosen(
+    model: Model,
+    cluster: Cluster,
+    options: TrainingOptions,
+    plan: TrainingPlan,
+    memory: TrainingMemory,
+    usable: int,
+    run: RunOptions,
+    money: BillOptions,
+) -> Chosen | None:
+    """What is chosen of what was not given, where the run does not fit without it."""
+    if lowest(plan, cluster, memory.needed) <= usable:
+        return None
+    from tonnage.estimate.advice.training import chosen_change  # a run that fits needs none of it
+
+    rent = rent_of_moves(cluster, money, run.price_per_accelerator_hour)
+    return chosen_change(model, cluster, options, plan, memory, usable, rent)
 
 
 def _moves(

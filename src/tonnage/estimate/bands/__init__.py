@@ -59,6 +59,14 @@ def highest(plan: TrainingPlan, cluster: Cluster, needed: float) -> int:
     return band.around(needed)[1] if band else ceil(needed)
 
 
+def lowest(plan: TrainingPlan, cluster: Cluster, needed: float) -> int:
+    """The bytes without which the run does not fit for sure: the band's low end, or what is needed where there is
+    none.
+    """
+    band = training_band(plan, cluster)
+    return band.around(needed)[0] if band else ceil(needed)
+
+
 def most_needed(plan: TrainingPlan, cluster: Cluster, usable: int) -> int:
     """The most bytes that a run may need to fit for sure: its `highest` is at most `usable`."""
     band = training_band(plan, cluster)
@@ -69,6 +77,12 @@ def serving_highest(engine: str, accelerator: Accelerator, needed: float) -> int
     """The same for a model that is served."""
     band = serving_band(engine, accelerator)
     return band.around(needed)[1] if band else ceil(needed)
+
+
+def serving_lowest(engine: str, accelerator: Accelerator, needed: float) -> int:
+    """The bytes without which a model that is served does not fit for sure."""
+    band = serving_band(engine, accelerator)
+    return band.around(needed)[0] if band else ceil(needed)
 
 
 def safe_bytes(engine: str, accelerator: Accelerator, usable: float) -> float:

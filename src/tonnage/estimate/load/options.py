@@ -71,6 +71,12 @@ class Lengths(Struct, frozen=True, kw_only=True):
     requests: "Requests | None" = None
 
 
+def is_stated(options: ServingOptions, load: LoadOptions) -> bool:
+    """Whether anybody said what is asked of the model: users, arrivals or lengths."""
+    stated = (options.concurrency, load.request_rate, load.input_tokens, load.output_tokens, load.trace)
+    return any(value is not None for value in stated)
+
+
 def lengths(model: Model, options: ServingOptions, load: LoadOptions) -> Lengths:
     """What the load says about the length of a request; a context that is too short for it is refused."""
     for name in ("input_tokens", "output_tokens"):
@@ -78,7 +84,7 @@ def lengths(model: Model, options: ServingOptions, load: LoadOptions) -> Lengths
     if load.trace is not None:
         return _of_trace(options, load)
     prompt, answer = load.input_tokens, load.output_tokens
-    if prompt is None and answer is None:
+    if prompt is None and answer is None and not is_stated(options, load):
         return Lengths(input_tokens=None, output_tokens=None, context=None)
     room = options.context or model.context or LARGEST
     if prompt is None:

@@ -78,6 +78,15 @@ TO_SERVE_ON = Option(
 
 # ---- Of the suggestions of an answer.
 
+AS_IS = Option(
+    "as_is",
+    (
+        "choose nothing: what is not given is the runtime's own default, whether it fits or not; without it the "
+        "cheapest change of what is not given that keeps workload and numerics is made where that is needed to fit"
+    ),
+    default="off",
+    negatable=False,
+)
 ADVICE = Option(
     "advice",
     "the next best moves: other plans are estimated for them, which takes most of the time of an answer",
