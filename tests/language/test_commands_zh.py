@@ -193,7 +193,7 @@ def test_lines_begin_with_no_full_stop():
     ("command", "colour"),
     [
         ("train llama-3.1-8b --on 8xH100-SXM-80GB --recompute full", "32"),
-        ("train llama-3.1-8b --on 8xH100-SXM-80GB --sequence-length 16k", "31"),
+        ("train llama-3.1-8b --on 8xH100-SXM-80GB --sequence-length 16k --as-is", "31"),
         ("serve llama-3.1-8b --on h100 --context 4k --users 4 --ttft 1ms", "33"),
     ],
 )

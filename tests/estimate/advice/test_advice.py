@@ -231,10 +231,10 @@ def test_serving_grows_replicas_or_their_number_whichever_takes_fewer_accelerato
 @pytest.mark.parametrize(
     ("verb", "line"),
     [
-        ("serve", "llama-3.1-8b --on 8xH100-SXM-80GB --concurrency 64"),
-        ("serve", "deepseek-v3 --on 8xH100-SXM-80GB --context 32k"),
+        ("serve", "llama-3.1-8b --on 8xH100-SXM-80GB --concurrency 64 --context 128k --as-is"),
+        ("serve", "deepseek-v3 --on 8xH100-SXM-80GB --context 32k --as-is"),
         ("serve", "llama-3.1-70b --on 4xA100-SXM-80GB --tp 2 --pp 1 --context 16k --concurrency 16"),
-        ("train", "llama-3.1-8b --on H100-SXM-80GB --runtime transformers"),
+        ("train", "llama-3.1-8b --on H100-SXM-80GB --runtime transformers --as-is"),
     ],
 )
 def test_a_move_says_what_stays_as_it_is_only_where_it_would_not_stay_by_itself(ask, verb, line):
@@ -271,7 +271,7 @@ def test_what_would_just_fit_is_proposed_for_serving():
 
 
 def test_a_global_batch_is_held_and_what_the_user_said_of_experts_is_kept(ask):
-    line = "mixtral-8x7b --on 4x8xH100-SXM-80GB --tp 2 --etp 1 --dp 16 --num-microbatches 2 --seq 32k"
+    line = "mixtral-8x7b --on 4x8xH100-SXM-80GB --tp 2 --etp 1 --dp 16 --num-microbatches 2 --seq 32k --as-is"
     before = ask("train", line)
     moves = [
         move for move in before["advice"] if "context_parallel_size" in move["change"] and "on" not in move["change"]
@@ -286,7 +286,7 @@ def test_a_global_batch_is_held_and_what_the_user_said_of_experts_is_kept(ask):
 
 def test_moves_together_change_no_numerics_where_that_is_enough(ask):
     """No single move fits deepseek-v3 on 256 accelerators; two that change nothing else do, and are proposed first."""
-    advice = ask("train", "deepseek-v3 --on 32x8xH800-SXM-80GB --runtime megatron")["advice"]
+    advice = ask("train", "deepseek-v3 --on 32x8xH800-SXM-80GB --runtime megatron --as-is")["advice"]
     assert advice[0]["fits"] and advice[0]["changes"] == "nothing"
     assert not any(move["fits"] for move in advice[1:] if move["changes"] == "nothing")
 
@@ -302,7 +302,7 @@ def test_what_host_memory_would_hold_is_offered_only_where_there_is_so_much(ask)
 
 
 def test_adapters_and_kernels_are_offered_where_the_runtime_has_them(ask):
-    advice = ask("train", "qwen2.5-7b --on rtx-4090 --method lora --seq 8192")["advice"]
+    advice = ask("train", "qwen2.5-7b --on rtx-4090 --method lora --seq 8192 --as-is")["advice"]
     assert advice[0]["change"] == {"recompute": "full", "liger": True} and advice[0]["fits"]
     (move,) = [move for move in ask("train", "llama-3.1-8b --on rtx-4090")["advice"] if move["changes"] == "method"]
     assert move["change"]["method"] in ("lora", "qlora") and move["fits"]
@@ -372,7 +372,7 @@ def test_experts_that_send_while_they_compute_are_offered_as_megatron_runs_them(
 
 
 @pytest.mark.parametrize(
-    "line", ["train llama-3.1-8b --on 8xh100 --seq 64k", "serve llama-3.1-8b --on rtx-4090 --users 40"]
+    "line", ["train llama-3.1-8b --on 8xh100 --seq 64k --as-is", "serve llama-3.1-8b --on rtx-4090 --users 40"]
 )
 def test_who_asks_for_no_advice_gets_all_else(ask, line):
     verb, _, words = line.partition(" ")
@@ -397,7 +397,7 @@ def test_the_text_says_the_time_and_the_money_of_a_move_beside_those_of_the_run_
         main(["train", *words])
         return next(line for line in capsys.readouterr().out.splitlines() if line.startswith(begins))
 
-    slower = line("  --recompute full", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", "--seq", "64k")
+    slower = line("  --recompute full", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", "--seq", "64k", "--as-is")
     assert re.search(r", a step takes \d+\.\d+ s, \d\.\d+ USD a million tokens \(\+\d+ %\): fits$", slower)
     wider = line("  --on ", "mixtral-8x7b", "--on", "8xH100-SXM-80GB")
     assert re.search(
@@ -448,7 +448,7 @@ def test_more_machines_are_offered_where_that_many_are_needed(ask):
 
 def test_what_does_not_fit_is_changed_as_far_as_the_load_needs_where_one_change_is_enough(ask):
     """Two tensor ranks have room, and are too slow for what comes."""
-    moves = ask("serve", LIMITED[-1])["advice"]
+    moves = ask("serve", LIMITED[-1], "--as-is")["advice"]
     assert moves[0]["serves"] and moves[0]["changes"] == "nothing"
     (tensor,) = [move["change"] for move in moves if list(move["change"]) == ["tensor_parallel_size"]]
     assert tensor == {"tensor_parallel_size": 4}
@@ -505,7 +505,7 @@ def test_changing_the_cluster_changes_the_advice(ask):
     """Nothing is canned: of clusters on which it does not fit no two are told the same, and on one that is large
     enough it fits.
     """
-    advice = {on: ask("train", f"llama-3.1-8b --on {on} --seq 32k --mbs 2") for on in CLUSTERS}
+    advice = {on: ask("train", f"llama-3.1-8b --on {on} --seq 32k --mbs 2 --as-is") for on in CLUSTERS}
     told = [tuple(move["text"] for move in each["advice"]) for each in advice.values() if not each["verdict"]["fits"]]
     assert len(told) >= 5 and len(set(told)) == len(told)
     assert advice["8xMI300X"]["advice"] != advice["8xH100-SXM-80GB"]["advice"]

@@ -85,14 +85,18 @@ class RunChanges:
         )
         self.plan = now.plan
         self._settled: dict[Planned, ChangedRun | None] = {}
+        self._asked: dict[frozenset[tuple[str, Any]], ChangedRun | None] = {}
         self.machines = Machines(cluster)
         self.become = must_become(self.plan, options, widest)
         self.runtime = training_runtime(USUAL_ON_SEVERAL if self.become else self.plan.runtime)  # which it may become
 
     def ask(self, change: dict[str, Any]) -> "ChangedRun | None":
         """The change with every option that it moves, and its bytes; None if it is no plan."""
-        planned = self.planned(change)
-        return self.settled(planned) if planned else None
+        key = frozenset(change.items())
+        if key not in self._asked:
+            planned = self.planned(change)
+            self._asked[key] = self.settled(planned) if planned else None
+        return self._asked[key]
 
     def planned(self, change: dict[str, Any]) -> Planned | None:
         """The plan of a change; None if it is none."""

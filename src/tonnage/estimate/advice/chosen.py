@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
-from tonnage.documents.advice import Chosen
-from tonnage.estimate.advice.moves import Ladder, flags_of
+from tonnage.documents.advice import Advice, Chosen
+from tonnage.estimate.advice.moves import Ladder, flags_of, ordered
 from tonnage.estimate.inputs import Question
 from tonnage.kernel.message import Message
 from tonnage.kernel.units import human
@@ -33,6 +34,13 @@ def free_ladders(ladders: Iterable[Ladder], given: Mapping[str, Any], never: Col
 def chosen_of(change: dict[str, Any], needed_bytes: int, step_seconds: float | UnsetType | None = UNSET) -> Chosen:
     """The change as the document has it. `needed_bytes`, `step_seconds`: with the defaults."""
     return Chosen(change=change, text=flags_of(change), needed_bytes=needed_bytes, step_seconds=step_seconds)
+
+
+def beside_chosen(moves: Iterable[Advice], chosen: Chosen, form: type[Struct]) -> Iterator[Advice]:
+    """The moves with the flags of what was chosen: added to those that were given they give the move's figures."""
+    for move in moves:
+        change = ordered({**chosen.change, **move.change}, form)
+        yield replace(move, change=change, text=flags_of(change))
 
 
 def mark_chosen(question: Question, chosen: Chosen, usable: int) -> None:

@@ -44,10 +44,13 @@ def training_advice(
     memory: TrainingMemory,
     usable: int,
     rent: RentOf,
+    run: RunChanges | None = None,
 ) -> Suggestions:
-    """If it does not fit, or only perhaps: what would. If it fits: what the room that is left would carry."""
+    """If it does not fit, or only perhaps: what would. If it fits: what the room that is left would carry. `run`: the
+    changes of it that were estimated already.
+    """
     now = Planned({}, cluster, plan, memory.step)
-    run = RunChanges(model, cluster, options, now, MANY[0][1], rent)
+    run = run or changes_of(model, cluster, options, plan, memory, rent)
     needed = memory.memory.value
     high = highest(plan, cluster, needed)
     if high <= usable:
@@ -55,7 +58,7 @@ def training_advice(
     costs = paid(now.pace, lambda: rent(cluster))
     advice = Suggestions(moves=[])
     for times, widest in MANY:
-        run = RunChanges(model, cluster, options, now, widest, rent)
+        run = run if widest == run.widest else RunChanges(model, cluster, options, now, widest, rent)
         advice = best_moves(_ladders(run, times), run.ask, ceil(needed), usable, high, costs)
         if advice.moves:
             break
@@ -66,29 +69,31 @@ def training_advice(
     return Suggestions(moves=[], nearest=replace(advice.nearest, smallest_machine=smallest))
 
 
-def chosen_change(
+def changes_of(
     model: Model,
     cluster: Cluster,
     options: TrainingOptions,
     plan: TrainingPlan,
     memory: TrainingMemory,
-    usable: int,
     rent: RentOf,
-) -> Chosen | None:
+) -> RunChanges:
+    """Changes of a run with groups as wide as its machine."""
+    return RunChanges(model, cluster, options, Planned({}, cluster, plan, memory.step), MANY[0][1], rent)
+
+
+def chosen_change(run: RunChanges, needed: int, usable: int) -> Chosen | None:
     """The cheapest change of options that nobody gave with which a run fits that does not: the same global batch,
     numerics and machine, nothing offloaded. None where there is none.
     """
-    run = RunChanges(model, cluster, options, Planned({}, cluster, plan, memory.step), 0, rent)
-    given = given_options(options)
+    given = given_options(run.options)
 
     def ask(change: dict[str, Any]) -> ChangedRun | None:
         changed = run.ask(change)
         if changed is None or changed.changes != "nothing":
             return None
-        moved = changed.planned.plan.differences(plan)
+        moved = changed.planned.plan.differences(run.plan)
         return None if given.keys() & moved.keys() else changed
 
-    needed = ceil(memory.needed)
     outcome = cheapest(free_ladders(_ladders(run, 1), given, OFFLOADS), ask, needed, usable)
     return chosen_of(run.said_shortly(outcome.planned), needed, run.now.seconds) if outcome else None
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.documents.advice import Chosen
+from tonnage.estimate.advice.chosen import beside_chosen, mark_chosen
 from tonnage.estimate.advice.moves import Suggestions
 from tonnage.estimate.advice.serving import Unfit, chosen_change, serving_advice
 from tonnage.estimate.advice.serving_speed import Case, speed_moves
@@ -58,8 +59,6 @@ def serve(
     asking = _Asking(model, cluster, options, load, plan, memory, usable, wanted, money)
     chosen = asking.chosen() if choose else None
     if chosen is not None:
-        from tonnage.estimate.advice.chosen import mark_chosen
-
         options = replace(options, **chosen.change)
         question, plan, wanted, usable = _planned(model, cluster, options, load, advise)
         mark_chosen(question, chosen, usable)
@@ -77,6 +76,8 @@ def serve(
     service = served(model, plan, cluster, memory, usable, wanted, load, money, question)
     if advise:
         advice = asking.moves(service, high, question)
+        if chosen is not None:
+            advice = replace(advice, moves=list(beside_chosen(advice.moves, chosen, ServingOptions)))
     return Answer(
         verb="serve",
         question=question.entries,

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from math import ceil
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from tonnage.architectures import Model, needs_family
-from tonnage.documents.advice import Advice, Chosen, NearestMiss
+from tonnage.documents.advice import Advice, NearestMiss
 from tonnage.documents.answer import Slopes
 from tonnage.documents.run import RunDocument
 from tonnage.estimate.answer.form import Answer, about, missed_host, put_band, usable_bytes, warn_of_towers
@@ -170,6 +171,9 @@ def _price(cluster: Cluster, options: RunOptions, money: BillOptions) -> float |
     return usd_per_hour(cluster, money)
 
 
+if TYPE_CHECKING:  # of suggestions, which an answer without them imports none of
+    from tonnage.estimate.advice.changed_run import RunChanges
+
 NO_OPTIONS, NO_RUN, NO_BILL = TrainingOptions(), RunOptions(), BillOptions()
 
 
@@ -196,10 +200,17 @@ def train(
     plan = training_plan(model, cluster, options, question)
     usable = usable_bytes(cluster, reserve_bytes, question)
     memory = training_memory(model, plan, cluster)
-    chosen = _chosen(model, cluster, options, plan, memory, usable, run, money) if choose else None
-    if chosen is not None:
-        from tonnage.estimate.advice.chosen import mark_chosen  # a run that fits needs none of it
+    chosen = changes = None
+    if choose and lowest(plan, cluster, memory.needed) > usable:
+        from tonnage.estimate.advice.training import changes_of, chosen_change  # a run that fits needs none of it
 
+        rent = rent_of_moves(cluster, money, run.price_per_accelerator_hour)
+        changes = changes_of(model, cluster, options, plan, memory, rent)
+        chosen = chosen_change(changes, ceil(memory.needed), usable)
+    if chosen is not None:
+        from tonnage.estimate.advice.chosen import beside_chosen, mark_chosen
+
+        changes = None
         options, question = replace(options, **chosen.change), about(model, cluster, advise)
         plan = training_plan(model, cluster, options, question)
         mark_chosen(question, chosen, usable)
@@ -211,12 +222,15 @@ def train(
     host = host_memory(model, plan, cluster, memory)
     _warn_of_host(host, cluster, question)
     band = put_band(training_band(plan, cluster), question)
-    # What the hosts cannot hold is mended by no change that frees an accelerator's memory.
+    # Nothing larger is suggested where the hosts cannot hold what there is.
+    is_full = missed_host(host) and highest(plan, cluster, memory.needed) <= usable
     moves, nearest = (
-        _moves(model, cluster, options, plan, memory, usable, run, money)
-        if advise and not missed_host(host)
+        _moves(model, cluster, options, plan, memory, usable, run, money, changes)
+        if advise and not is_full
         else ((), None)
     )
+    if chosen is not None and moves:
+        moves = tuple(beside_chosen(moves, chosen, TrainingOptions))
     low = band.around(memory.memory.value)[0] if band else memory.memory.value
     if advise and low > usable and not moves:
         warn_where_nothing_fits(model, plan, cluster, usable, question)
@@ -253,25 +267,6 @@ def train(
     )
 
 
-def _chosen(
-    model: Model,
-    cluster: Cluster,
-    options: TrainingOptions,
-    plan: TrainingPlan,
-    memory: TrainingMemory,
-    usable: int,
-    run: RunOptions,
-    money: BillOptions,
-) -> Chosen | None:
-    """What is chosen of what was not given, where the run does not fit without it."""
-    if lowest(plan, cluster, memory.needed) <= usable:
-        return None
-    from tonnage.estimate.advice.training import chosen_change  # a run that fits needs none of it
-
-    rent = rent_of_moves(cluster, money, run.price_per_accelerator_hour)
-    return chosen_change(model, cluster, options, plan, memory, usable, rent)
-
-
 def _moves(
     model: Model,
     cluster: Cluster,
@@ -281,12 +276,15 @@ def _moves(
     usable: int,
     run: RunOptions,
     money: BillOptions,
+    changes: "RunChanges | None",
 ) -> tuple[tuple[Advice, ...], NearestMiss | None]:
-    """What makes it fit or better, and the nearest miss where nothing makes it fit."""
+    """What makes it fit or better, and the nearest miss where nothing makes it fit. `changes`: those that were
+    estimated already.
+    """
     from tonnage.estimate.advice.training import training_advice  # an answer without suggestions needs none of it
 
     rent = rent_of_moves(cluster, money, run.price_per_accelerator_hour)
-    advice = training_advice(model, cluster, options, plan, memory, usable, rent)
+    advice = training_advice(model, cluster, options, plan, memory, usable, rent, changes)
     return tuple(advice.moves), advice.nearest
 
 
