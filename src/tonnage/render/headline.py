@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.language import say
-from tonnage.render import frontier, maximum, text
+from tonnage.render import frontier, maximum
+from tonnage.render.brief import verdict
 from tonnage.render.plans import pool, serving, training
 
 
@@ -37,7 +38,7 @@ def headline(document: Mapping[str, Any]) -> str:
     if "limit" in document:
         return maximum.verdict_line(document)
     if "verdict" in document:
-        return text.verdict_line(document)
+        return verdict.verdict_line(document)
     return _names(document)
 
 
