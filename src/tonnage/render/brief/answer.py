@@ -5,7 +5,7 @@ from typing import Any
 
 from tonnage.kernel.term import Term
 from tonnage.language import say, worded
-from tonnage.render.brief.bar import add_bar, memory_parts
+from tonnage.render.brief.bar import add_bar, memory_parts, peak_of
 from tonnage.render.brief.layout import MAX_LINES, Column, Page, Runs
 from tonnage.render.brief.numbers import gib, money, seconds
 from tonnage.render.brief.serving import add_serving, engine_of, serving_change, serving_next, serving_subject
@@ -15,7 +15,7 @@ from tonnage.render.brief.words import (
     ASSUMED,
     BETTER,
     FEWER_ASSUMED,
-    FEWER_FIXES,
+    FEWER_ROWS,
     NEXT,
     NOTE,
     ONE_FIX,
@@ -53,7 +53,7 @@ def answer_page(document: Mapping[str, Any], memory: Term, opened: Sequence[Term
     page.blank()
     if serves:
         add_serving(page, document, opened, only="target")
-    add_bar(page, memory_parts(memory), verdict["usable_bytes"], _band(document), _peak(memory), engine_of(question))
+    add_bar(page, memory_parts(memory), verdict["usable_bytes"], _band(document), peak_of(memory), engine_of(question))
     fits = verdict["fits"] is not False
     if serves:
         add_serving(page, document, opened, only="figures" if fits else "room")
@@ -69,7 +69,7 @@ def answer_page(document: Mapping[str, Any], memory: Term, opened: Sequence[Term
     elif moves:
         page.blank()
         fixes = [_fixes(page, moves[:most], serves=serves) for most in (MAX_FIXES, MAX_FIXES - 1, 2, 1)]
-        page.block(fixes[0], (FEWER_FIXES, fixes[1]), (TWO_FIXES, fixes[2]), (ONE_FIX, fixes[3]))
+        page.block(fixes[0], (FEWER_ROWS, fixes[1]), (TWO_FIXES, fixes[2]), (ONE_FIX, fixes[3]))
     add_notes(page, document["warnings"])
     _add_nearest(page, document)
     page.blank()
@@ -85,14 +85,6 @@ def answer_text(answer: Any, width: int) -> list[Runs]:
 def _band(document: Mapping[str, Any]) -> Sequence[float] | None:
     band = document["verdict"]["band"]
     return band if band and gib(band[0]) != gib(band[1]) else None
-
-
-def _peak(memory: Term) -> str:
-    """When memory is fullest, of training; nothing else has a moment."""
-    values = getattr(memory.name, "values", {})
-    if not isinstance(values, Mapping) or "peak" not in values:
-        return ""
-    return worded(values["peak"]) + worded(values.get("where", ""))
 
 
 def _add_chosen(page: Page, document: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from tonnage.kernel.term import Term
-from tonnage.language import say
+from tonnage.language import say, worded
 from tonnage.language.columns import width as columns
 from tonnage.render.brief.layout import Page, Runs
 from tonnage.render.brief.numbers import gib, parts_in_gib
@@ -56,6 +56,12 @@ def memory_parts(memory: Term) -> list[tuple[Part, float]]:
 def is_unused(term: Term) -> bool:
     """Whether this is what the engine does not use of what it could."""
     return term.name in UNUSED.terms or term.name.startswith("left unused by")
+
+
+def peak_of(memory: Term) -> str:
+    """When memory is fullest, of training; nothing else has a moment."""
+    values = getattr(memory.name, "values", {})
+    return worded(values["peak"]) + worded(values.get("where", "")) if "peak" in values else ""
 
 
 def add_bar(

@@ -18,6 +18,7 @@ from tonnage.language.columns import width as columns
 
 MAX_LINES, MAX_WIDTH, MIN_WIDTH, PIPED_WIDTH = 24, 120, 40, 80
 LABEL_CELLS = {"en": 9, "zh": 6}
+MIN_FIRST, MIN_LAST = 24, 12  # cells of the first and the last column of a table
 WHOLE_CODE = 44  # cells of an option that does not break
 GAP = "\u2003"  # two blanks between items, where a line may break
 GLUE = "\u00a0"  # a blank that does not break
@@ -84,7 +85,11 @@ class Page:
 
     def dim(self, text: str, drop: int = 0) -> None:
         """What the answer is about, or the key of a table."""
-        self.block(self._wrapped(_runs(text, "dim"), [], 0, 2), *_left_out(drop))
+        self.block(self.dim_lines(text), *_left_out(drop))
+
+    def dim_lines(self, text: str) -> list[Runs]:
+        """Lines of what is said beside the answer."""
+        return self._wrapped(_runs(text, "dim"), [], 0, 2)
 
     def field(self, label: str, *texts: str, drop: int = 0) -> None:
         """A label and its text; further texts begin on lines of their own. `label` is English."""
@@ -117,15 +122,13 @@ class Page:
         start = self.indent if label else 0
         while True:
             widths = [max(_cells(row[at]) for row in [[one.head for one in header], *rows]) for at in keep]
-            fixed = start + sum(widths[1:]) + 2 * (len(keep) - 1)
-            least = min(widths[0], 24)
-            wrapped_last = header[keep[-1]].align == "l" and widths[-1] > 12
-            room = self.width - fixed + (widths[-1] - 12 if wrapped_last else 0)
+            last = min(widths[-1], MIN_LAST) if header[keep[-1]].align == "l" else widths[-1]
+            room = self.width - start - sum(widths[1:-1]) - last - 2 * (len(keep) - 1)
+            least = min(widths[0], MIN_FIRST)
             if room >= least or len(keep) <= 2:
                 break
             keep.remove(min(keep[1:], key=lambda at: header[at].keep))
-        if self.width - fixed < widths[0]:
-            widths[0] = max(min(widths[0], self.width - fixed), least)
+        widths[0] = min(widths[0], max(room, least))
         lines: list[Runs] = []
         for number, row in enumerate([[one.head for one in header], *rows]):
             style = "dim" if number == 0 else "bold" if bold is not None and number == bold + 1 else ""

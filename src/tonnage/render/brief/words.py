@@ -26,17 +26,8 @@ SAID = (
     "--{bound} {limit} is not met: the {names} ({percentile}) {is_now}. ",
 )
 # In which order parts of the text are left out, the highest first (the peak of the bar is before all).
-FEWER_FIXES, MORE_NOTES, FEWER_ASSUMED, TWO_FIXES, NEXT, NOTE, ASSUMED, ONE_FIX, BETTER = (
-    88,
-    85,
-    80,
-    75,
-    70,
-    60,
-    50,
-    45,
-    40,
-)
+FEWER_ROWS, MORE_NOTES, FEWER_ASSUMED, TWO_FIXES, NEXT = 88, 85, 80, 75, 70
+PROGRAM, NOTE, THREE_ROWS, ASSUMED, ONE_FIX, ONE_ROW, BETTER = 65, 60, 55, 50, 45, 42, 40
 
 Question = Mapping[str, Mapping[str, Any]]
 
@@ -182,7 +173,7 @@ def add_notes(page: Page, warnings: Sequence[str], most: int = 2) -> None:
     for at, warning in enumerate(notes[:most]):
         page.field("" if at else "note", worded(warning), drop=MORE_NOTES if at else NOTE)
     if len(notes) > most:
-        page.field("", say("+{count} notes with `-v`", count=len(notes) - most), drop=MORE_NOTES + 1)
+        page.field("", say("+{count} with `-v`", count=len(notes) - most), drop=MORE_NOTES + 1)
 
 
 def _said(warning: str) -> bool:
