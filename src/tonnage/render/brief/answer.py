@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tonnage.kernel.term import Term
-from tonnage.language import say, worded
+from tonnage.language import say, say_as, worded
 from tonnage.render.brief.bar import add_bar, memory_parts, peak_of
 from tonnage.render.brief.layout import MAX_LINES, Column, Page, Runs
 from tonnage.render.brief.numbers import gib, money, seconds
@@ -129,7 +129,7 @@ def _fixes(page: Page, shown: Sequence[Mapping[str, Any]], *, serves: bool) -> l
         for key, name, keep in (("ttft_seconds", "TTFT", 3), ("tpot_seconds", "TPOT", 4)):
             columns.append((name, keep, [seconds(move[key]) if move.get(key) else "" for move in shown]))
     else:
-        columns.append((say("step"), 4, [_seconds(move.get("step_seconds")) for move in shown]))
+        columns.append((say_as("column", "step"), 4, [_seconds(move.get("step_seconds")) for move in shown]))
     usd = [money(one) if (one := move.get("usd_per_million_tokens")) is not None else "" for move in shown]
     columns.append(("USD/M tokens", 2, usd))
     for name, keep, column in columns:
@@ -137,7 +137,7 @@ def _fixes(page: Page, shown: Sequence[Mapping[str, Any]], *, serves: bool) -> l
             header.append(Column(name, keep=keep))
             for row, cell in zip(cells, column, strict=True):
                 row.append(cell or "-")
-    header.append(Column(say("changes"), "l", keep=5))
+    header.append(Column(say_as("column", "changes"), "l", keep=5))
     for row, move in zip(cells, shown, strict=True):
         row.append(changed(move) or say("nothing"))
     return page.table_lines(header, cells)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from tonnage.kernel.term import Term
-from tonnage.language import say, worded
+from tonnage.language import say, say_as, worded
 from tonnage.language.columns import width as columns
 from tonnage.render.brief.layout import Page, Runs
 from tonnage.render.brief.numbers import gib, parts_in_gib
@@ -93,10 +93,14 @@ def add_bar(
     lines += [[(" " * page.indent + figure, "")]] if own_line else []
     items: list[Runs] = []
     for (part, _), value in zip(parts, parts_in_gib([size for _, size in parts], needed), strict=True):
-        name = say("left unused by {engine}", engine=engine) if part is UNUSED and engine else say(part.name)
+        name = (
+            say("left unused by {engine}", engine=engine)
+            if part is UNUSED and engine
+            else say_as("memory part", part.name)
+        )
         items.append([(part.letter, f"black on {part.colour}"), (f" {name} {value}", "")])
     if band:
-        items.append([(BAND, "yellow"), (f" {say('error band')}", "")])
+        items.append([(BAND, "yellow"), (f" {say_as('short', 'error band')}", "")])
     short = [*lines, *page.wrapped_items(items)]
     if peak:
         longer = page.wrapped_items([*items, [(say("peak: {phase}", phase=peak), "dim")]])

@@ -5,7 +5,7 @@ from typing import Any
 
 from tonnage.documents.document import builtins
 from tonnage.kernel.message import Message
-from tonnage.language import say, worded
+from tonnage.language import say, say_as, worded
 from tonnage.language.columns import left
 from tonnage.language.columns import width as columns
 from tonnage.render.brief.layout import GAP, MAX_LINES, Column, Page, Runs
@@ -94,7 +94,7 @@ def verdict_line(comparison: Comparison) -> Toned:
 
 
 def _goal(key: Figure) -> str:
-    return say("cheapest") if key.unit == "USD" else say("best")
+    return say_as("goal", "cheapest") if key.unit == "USD" else say("best")
 
 
 def _unit(key: Figure) -> str:
@@ -225,7 +225,10 @@ class _Table:
         starts = []
         for _ in groups:
             starts.append(len(header))
-            header += [Column(say(HEADS.get(one.name, one.short)), keep=9 - at) for at, one in enumerate(self.figures)]
+            header += [
+                Column(say_as("column", HEADS.get(one.name, one.short)), keep=9 - at)
+                for at, one in enumerate(self.figures)
+            ]
             header.append(Column("", "l"))
         body = []
         for labels, numbers in rows:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from tonnage.language import current, say
+from tonnage.language import current, say, say_as
 from tonnage.language.columns import left
 from tonnage.language.columns import width as columns
 
@@ -25,13 +25,14 @@ GLUE = "\u00a0"  # a blank that does not break
 Runs = list[tuple[str, str]]
 
 HAN = "\u3000-\u303f\u3400-\u9fff\uff00-\uffef\u201c\u201d"
-_TOKEN = re.compile(rf"{GAP}| +|[{HAN}]|[^ {GAP}{HAN}]+")
 _HAN = re.compile(rf"[{HAN}]")
 _CODE = re.compile(r"(`[^`]*`)")
+WHOLE_HAN = "用户|请求|芯片|秒|层|行|项|卡|个"  # stands behind a number, and does not break
 _UNIT = re.compile(
-    r"(?<=[\d)?]) (?=(?:[KMGT]i?B(?:/s)?|[un]?s|ms|min|h|d|USD|%|[MBT]|万|亿|tokens?(?:/s)?|GPUs?|chips?|users?|"
-    r"requests?(?:/s)?|nodes?|bytes?)(?![\w-]))"
+    r"(?<=[\d)?]) (?=(?:[KMGT]i?B(?:/s)?|[un]?s|ms|min|h|d|USD|%|[MBT]|tokens?(?:/s)?|GPUs?|chips?|users?|"
+    rf"requests?(?:/s)?|nodes?|bytes?)(?![\w-])|{WHOLE_HAN})"
 )
+_TOKEN = re.compile(rf"{GAP}| +|{WHOLE_HAN}|[{HAN}]|[^ {GAP}{HAN}]+")
 _OPTION = re.compile(r" (?=-)")
 NEVER_FIRST, NEVER_LAST = frozenset("，。、；：）”！？"), frozenset("（“")
 
@@ -81,7 +82,7 @@ class Page:
         """The first line: its word in the colour of the verdict."""
         end = min((at for at in (text.find(": "), text.find("：")) if at >= 0), default=-1)
         head, rest = (text[:end], text[end:]) if end >= 0 else (text, "")
-        self.block(self._wrapped([(head, tone), (rest, "")], [], 0, 2))
+        self.block(self._wrapped([(_glued(head), tone), (_glued(rest), "")], [], 0, 2))
 
     def dim(self, text: str, drop: int = 0) -> None:
         """What the answer is about, or the key of a table."""
@@ -170,7 +171,7 @@ class Page:
 
     def label(self, label: str) -> Runs:
         """The label of a field, in its column."""
-        shown = say(label) if label else ""
+        shown = say_as("label", label) if label else ""
         return [(left(shown, self.indent), "label")]
 
     def _command(self, label: str, command: str) -> list[Runs]:
@@ -287,8 +288,13 @@ def _runs(text: str, style: str = "") -> Runs:
             code = piece[1:-1]
             runs.append((code.replace(" ", GLUE) if len(code) <= WHOLE_CODE else code, "code"))
         elif piece:
-            runs.append((_UNIT.sub(GLUE, piece).replace(" -> ", f"{GLUE}->{GLUE}"), style))
+            runs.append((_glued(piece), style))
     return runs
+
+
+def _glued(text: str) -> str:
+    """Numbers stay beside their units, and what becomes of a figure beside what it was."""
+    return _UNIT.sub(GLUE, text).replace(" -> ", f"{GLUE}->{GLUE}")
 
 
 def _words(runs: Runs) -> list[tuple[Runs, str]]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.language import say, worded
+from tonnage.language import say, say_as, worded
 from tonnage.language.quantities import counted, human
 from tonnage.render.brief.bar import add_bar, memory_parts, peak_of
 from tonnage.render.brief.layout import MAX_LINES, Column, Page, Runs
@@ -221,7 +221,7 @@ def _table(page: Page, document: Mapping[str, Any], moves: list[Mapping[str, Any
         Column(title, "l"),
         Column(say(document["unit"])),
         Column("", keep=2),
-        Column(say("changes"), "l", keep=5),
+        Column(say_as("column", "changes"), "l", keep=5),
     ]
     rows = []
     for move in moves:

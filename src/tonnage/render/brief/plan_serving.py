@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tonnage.kernel.term import Term
-from tonnage.language import say, worded
+from tonnage.language import say, say_as, worded
 from tonnage.render.brief.bar import add_bar, memory_parts
 from tonnage.render.brief.layout import MAX_LINES, Column, Page, Runs
 from tonnage.render.brief.numbers import (
@@ -111,7 +111,7 @@ def verdict_line(document: Mapping[str, Any]) -> Toned:
         if best["usd_per_hour"] is None
         else say("{usd} USD per hour", usd=money(best["usd_per_hour"]))
     )
-    goal = say(GOALS[document["goal"]]) if document["goal"] in GOALS else worded(document["means"])
+    goal = say_as("goal", GOALS[document["goal"]]) if document["goal"] in GOALS else worded(document["means"])
     line = say("{goal}: {machine}, {price}", goal=goal, machine=_machine(best), price=price)
     searched = "searched" in str(question.get("concurrency", {}).get("why", ""))
     if searched:
@@ -179,13 +179,14 @@ def _table(page: Page, plans: Sequence[Mapping[str, Any]]) -> list[Runs]:
         (Column(say("replicas"), keep=1), _differ([str(plan["replicas"]) for plan in plans], same="1")),
         (Column("TTFT", keep=5), [seconds(plan["ttft_seconds"]) for plan in plans]),
         (Column("TPOT", keep=6), [seconds(plan["tpot_seconds"]) for plan in plans]),
-        (Column("tokens/s", keep=4), [significant(plan["tokens_per_second"]) for plan in plans]),
+        (Column(say_as("column", "tokens/s"), keep=4), [significant(plan["tokens_per_second"]) for plan in plans]),
         (Column("USD/h", keep=8), [_usd(plan["usd_per_hour"]) for plan in plans]),
-        (Column("USD/M tokens", keep=8), [_usd(plan["usd_per_million_tokens"]) for plan in plans]),
+        (Column("USD/M", keep=8), [_usd(plan["usd_per_million_tokens"]) for plan in plans]),
     ]
     shown = [(column, cells) for column, cells in columns if cells]
     rows = [[cells[at] for _, cells in shown] for at in range(len(plans))]
-    return page.table_lines([column for column, _ in shown], rows)
+    key = page.dim_lines(say("tokens/s: output of all users; USD/M: per million tokens, input + output"))
+    return [*page.table_lines([column for column, _ in shown], rows), *key]
 
 
 def _differ(cells: list[str], same: str | None = None) -> list[str]:

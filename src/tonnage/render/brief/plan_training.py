@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tonnage.language import say, worded
+from tonnage.language import say, say_as, worded
 from tonnage.language.quantities import human
 from tonnage.render.brief.bar import add_bar, memory_parts, peak_of
 from tonnage.render.brief.layout import MAX_LINES, Column, Page, Runs
@@ -101,7 +101,8 @@ def verdict_line(document: Mapping[str, Any]) -> Toned:
         parts.append(say("{usd} USD per million tokens", usd=money(best["usd_per_million_tokens"])))
     figures = say(", ").join(parts)
     return Toned(
-        say("{goal}: {plan}: {figures}", goal=say(GOALS[document["goal"]]), plan=what, figures=figures), "good"
+        say("{goal}: {plan}: {figures}", goal=say_as("goal", GOALS[document["goal"]]), plan=what, figures=figures),
+        "good",
     )
 
 
@@ -156,8 +157,13 @@ def _table(page: Page, document: Mapping[str, Any], plans: Sequence[Mapping[str,
     sizes = [name for name in SIZES if any(plan["options"].get(name, 1) != 1 for plan in plans)]
     header += [Column(say(name.replace("_", " ")), "l", keep=3 if name != "runtime" else 8) for name in names]
     header += [Column(SIZES[name], keep=6) for name in sizes]
-    header += [Column("GiB", keep=7), Column(say("step"), keep=4), Column("tokens/s"), Column("MFU", keep=2)]
-    header += [Column(say("time")), Column("USD", keep=8)] if money_of else [Column("USD/M tokens", keep=5)]
+    header += [
+        Column("GiB", keep=7),
+        Column(say_as("column", "step"), keep=4),
+        Column(say_as("column", "tokens/s")),
+        Column("MFU", keep=2),
+    ]
+    header += [Column(say("time")), Column("USD", keep=8)] if money_of else [Column("USD/M", keep=5)]
     rows = []
     tied = False
     for place, plan in enumerate(plans, 1):
@@ -177,7 +183,9 @@ def _table(page: Page, document: Mapping[str, Any], plans: Sequence[Mapping[str,
                 *([] if money_of else [_or(plan["usd_per_million_tokens"], money)]),
             ]
         )
-    key = [[(say("= ties with row 1: within {percent} % of it", percent=round(100 * TIE)), "dim")]] if tied else []
+    words = [say("= ties with row 1: within {percent} % of it", percent=round(100 * TIE))] if tied else []
+    words += [] if money_of else [say("USD/M: per million tokens")]
+    key = page.dim_lines(say("; ").join(words)) if words else []
     return [*page.table_lines(header, rows), *key]
 
 

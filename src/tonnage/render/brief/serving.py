@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from tonnage.kernel.term import Term
-from tonnage.language import say
+from tonnage.language import say, say_as
 from tonnage.render.brief.layout import Column, Page
 from tonnage.render.brief.numbers import (
     band_ends,
@@ -20,6 +20,7 @@ from tonnage.render.brief.numbers import (
 )
 from tonnage.render.brief.verdict import LIMITS, exceeded
 from tonnage.render.brief.words import (
+    ROOM,
     accelerator_of,
     at_load,
     flag,
@@ -115,7 +116,7 @@ def _add_targets(page: Page, document: Mapping[str, Any], level: Mapping[str, An
         Column("", "l"),
         Column(say("asked")),
         Column(say(level["percentile"])),
-        Column(say("error band"), "l", keep=2),
+        Column(say_as("column", "error band"), "l", keep=2),
         Column("", "l"),
     ]
     page.block(page.table_lines(header, rows, bold=None, label="target"))
@@ -178,7 +179,7 @@ def _add_room(page: Page, document: Mapping[str, Any]) -> None:
     users = value_of(question, "concurrency") or 0
     if 1 <= held < users:
         text = say("{text}; {engine} starts, further requests queue", text=text, engine=engine_of(question))
-    page.field("room", text)
+    page.field("room", text, drop=ROOM)
 
 
 def _add_speed(page: Page, document: Mapping[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.language import say, worded
+from tonnage.language import say, say_as
 from tonnage.render.brief.layout import Page
 from tonnage.render.brief.numbers import (
     count,
@@ -73,7 +73,7 @@ def add_training(page: Page, document: Mapping[str, Any]) -> None:
         say("{time} per step", time=with_band(step["value"], run.get("step_time_band"))),
         say("{rate} tokens/s", rate=significant(run["tokens_per_second"]["value"])),
         f"MFU {percent(run['mfu']['value'])} %",
-        say("bound by {what}", what=worded(run["bound_by"])),
+        say("bound by {what}", what=say_as("bound", run["bound_by"])),
     ]
     lines = [say(", ").join(parts)]
     if "seconds" in run:

@@ -27,7 +27,7 @@ SAID = (
 )
 # In which order parts of the text are left out, the highest first (the peak of the bar is before all).
 FEWER_ROWS, MORE_NOTES, FEWER_ASSUMED, TWO_FIXES, NEXT = 88, 85, 80, 75, 70
-PROGRAM, NOTE, THREE_ROWS, ASSUMED, ONE_FIX, ONE_ROW, BETTER = 65, 60, 55, 50, 45, 42, 40
+PROGRAM, NOTE, THREE_ROWS, ASSUMED, ONE_FIX, ONE_ROW, BETTER, ROOM = 65, 60, 55, 50, 45, 42, 40, 30
 
 Question = Mapping[str, Mapping[str, Any]]
 
