@@ -12,7 +12,7 @@ from tonnage.render.brief.layout import GAP, MAX_LINES, Column, Page, Runs
 from tonnage.render.brief.numbers import count, gib, money, percent, seconds, significant
 from tonnage.render.brief.serving import engine_of, load_of
 from tonnage.render.brief.training import kind_of
-from tonnage.render.brief.words import ASSUMED, BETTER, FEWER_ASSUMED, NEXT, NOTE, add_notes, assumed, flag
+from tonnage.render.brief.words import ASSUMED, BETTER, FEWER_ASSUMED, FLAGS, NEXT, NOTE, add_notes, assumed, flag
 from tonnage.render.tone import Toned
 from tonnage.search.compare import Comparison
 from tonnage.search.compare.columns import Column as Figure
@@ -106,13 +106,23 @@ def _where(comparison: Comparison, number: int) -> str:
     """The machine of a cell, and its place on the axes that vary."""
     cell = comparison.cells[number]
     places = [
-        f"{axis.name.replace('_', ' ')} {label(comparison, at, [cell])}"
-        if axis.name not in ("model", "weights")
-        else label(comparison, at, [cell])
+        _axis(axis.name, label(comparison, at, [cell]))
         for at, axis in enumerate(comparison.axes)
         if axis.varies and axis.name != "on"
     ]
     return say(", ").join([str(cell.row["on"]), *places])
+
+
+def _axis(name: str, text: str) -> str:
+    """A value of an axis: a model or a precision by itself, another as it is typed."""
+    if name in ("model", "weights", "precision"):
+        return text
+    return f"--{FLAGS.get(name, name).replace('_', '-')} {text.replace(',', '')}"
+
+
+def _heading(name: str) -> str:
+    """The heading of an axis whose values are lines."""
+    return say(name) if name in ("model", "weights", "precision") else f"--{FLAGS.get(name, name).replace('_', '-')}"
 
 
 def _subject(comparison: Comparison) -> str:
@@ -168,9 +178,7 @@ class _Table:
         self.figures = shown(comparison, show, across=self.across is not None)
         self.marks: set[str] = set()
         if self.across is not None:
-            self.heads: tuple[str, ...] = tuple(
-                f"{self.across.across.replace('_', ' ')} {head}" for head in self.across.heads
-            )
+            self.heads: tuple[str, ...] = tuple(_axis(self.across.across, head) for head in self.across.heads)
             self.down: tuple[str, ...] = self.across.down
             self.rows = [(line.labels, line.cells) for line in self.across.lines]
         else:
@@ -221,7 +229,7 @@ class _Table:
 
     def _cells(self, groups: Sequence[int], rows: Sequence[tuple[tuple[str, ...], tuple[int, ...]]]) -> Any:
         """Header, cells and the columns at which groups start."""
-        header = [Column("" if name == "on" else say(name.replace("_", " ")), "l") for name in self.down]
+        header = [Column("" if name == "on" else _heading(name), "l") for name in self.down]
         starts = []
         for _ in groups:
             starts.append(len(header))
