@@ -122,7 +122,7 @@ def _add_better(page: Page, document: Mapping[str, Any], moves: Sequence[Mapping
 
 def _fixes(page: Page, shown: Sequence[Mapping[str, Any]], *, serves: bool) -> list[Runs]:
     """What makes it fit, a line each: memory, speed, money, and what else it changes."""
-    header = [Column(say("add"), "l"), Column("GiB")]
+    header = [Column(say_as("column", "add"), "l"), Column("GiB")]
     cells = [[f"`{flags_of(move)}`", gib(move["needed_bytes"])] for move in shown]
     columns: list[tuple[str, int, list[str]]] = []
     if serves:

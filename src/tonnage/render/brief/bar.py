@@ -98,6 +98,8 @@ def add_bar(
             if part is UNUSED and engine
             else say_as("memory part", part.name)
         )
+        if value == "0.0":
+            continue
         items.append([(part.letter, f"black on {part.colour}"), (f" {name} {value}", "")])
     if band:
         items.append([(BAND, "yellow"), (f" {say_as('short', 'error band')}", "")])

@@ -114,7 +114,7 @@ def _add_targets(page: Page, document: Mapping[str, Any], level: Mapping[str, An
         rows.append([name, target(limit), "-" if figure is None else seconds(figure), ends, state])
     header = [
         Column("", "l"),
-        Column(say("asked")),
+        Column(say_as("column", "asked")),
         Column(say(level["percentile"])),
         Column(say_as("column", "error band"), "l", keep=2),
         Column("", "l"),

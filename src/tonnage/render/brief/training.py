@@ -129,7 +129,9 @@ def training_change(document: Mapping[str, Any], move: Mapping[str, Any], *, nea
     verdict = document["verdict"]
     needed, after = verdict["needed_bytes"], move["needed_bytes"]
     fits = say(", fits") if verdict["fits"] is not True and move["fits"] and not nearest else ""
-    parts = [say("{before} -> {after} GiB{fits}", before=gib(needed), after=gib(after), fits=fits)]
+    parts = []
+    if gib(needed) != gib(after):
+        parts.append(say("{before} -> {after} GiB{fits}", before=gib(needed), after=gib(after), fits=fits))
     run, change = document.get("run", {}), move.get("time_change")
     if run and change is not None and "on" not in move["change"]:
         before = run["tokens_per_second"]["value"]

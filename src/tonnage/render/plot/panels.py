@@ -35,7 +35,9 @@ def panels(answer: Any) -> tuple[str, list[Panel]]:
         pictures.append(replace(work, wide=not owned))
     if owned:
         pictures.append(buy_or_rent(owned))
-    return verdict_line(answer.without_trees()), pictures
+    model, on = (answer.question[name].value for name in ("model", "on"))
+    what = say("{model} on {on}", model=model, on=on)
+    return f"{what}{say(': ')}{verdict_line(answer.without_trees())}", pictures
 
 
 def _not_drawn(name: str) -> str:
