@@ -11,8 +11,9 @@ import tonnage
 from tonnage.documents.advice import Advice
 from tonnage.documents.document import builtins
 from tonnage.render.advice import advice_line
+from tonnage.render.brief.verdict import verdict_line
 from tonnage.render.prompts import with_prompts
-from tonnage.render.text import named, tree_lines, verdict_line
+from tonnage.render.text import named, tree_lines
 
 FITS = {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB", "sequence_length": 8192, "recompute": "full"}
 TOO_LARGE = {"model": "qwen3-8b", "on": "RTX-4090", "method": "lora"}

@@ -166,7 +166,7 @@ def words(command: str) -> list[str]:
 
 def printed(command: str) -> list[str]:
     """The lines that a command prints, without a network."""
-    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ["HF_HUB_OFFLINE"], os.environ["COLUMNS"] = "1", "100"
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.chdir(ROOT):
         main(words(command))
     return out.getvalue().splitlines()

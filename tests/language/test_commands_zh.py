@@ -35,7 +35,8 @@ FREE = re.compile(
 # Rows of the catalogue: names of offers and machines, notes of their makers.
 DATA = re.compile(
     r"^(?:\S+ +[\d.,]+ (?:USD|CNY)|参数量  \S+  |注(?:（[^）]+）)?：[^：]+：|  [\w.]+ 的理由："
-    r"|  \S.* \d[\d.]* (?:GiB|TB/s) .*;)"
+    r"|  \S.* \d[\d.]* (?:GiB|TB/s) .*;"
+    r"|费用  )"  # whose price it is
 )
 COMMANDS = """
 train llama-3.1-8b --on 8xH100-SXM-80GB --sequence-length 16k
@@ -152,7 +153,7 @@ def test_a_command_leaves_no_language_behind(capsys):
 
 def test_columns_line_up_where_characters_are_wide(capsys):
     """The rule under the header is as wide as its columns, and numbers end in one column."""
-    _, said = _printed("compare llama-3.1-8b --on h100,rtx-4090 --context 8k,32k --rows", capsys, "--lang", "zh")
+    _, said = _printed("compare llama-3.1-8b --on h100,rtx-4090 --context 8k,32k --rows -v", capsys, "--lang", "zh")
     lines = said.splitlines()
     rule = next(number for number, line in enumerate(lines) if line.startswith("--"))
     ends = [at for at, sign in enumerate(lines[rule]) if sign == "-" and lines[rule][at + 1 : at + 2] in (" ", "")]
@@ -194,7 +195,8 @@ def test_lines_begin_with_no_full_stop():
     [
         ("train llama-3.1-8b --on 8xH100-SXM-80GB --recompute full", "32"),
         ("train llama-3.1-8b --on 8xH100-SXM-80GB --sequence-length 16k --as-is", "31"),
-        ("serve llama-3.1-8b --on h100 --context 4k --users 4 --ttft 1ms", "33"),
+        ("serve llama-3.1-8b --on h100 --context 4k --users 4 --ttft 1ms", "31"),
+        ("train llama-3.1-8b --on 8xH100-SXM-80GB --sequence-length 8k --recompute none --loss full", "33"),
     ],
 )
 def test_the_colour_of_a_verdict_is_that_of_its_meaning(language, command, colour, capsys, monkeypatch):
@@ -219,7 +221,7 @@ def test_the_legend_of_a_markdown_table_explains_the_headings_that_it_has(comman
 
 def test_a_price_that_holds_everywhere_says_so_in_chinese(capsys, tmp_path):
     for command in ("compare llama-3.1-8b --on rtx-4090 --context 8k", "serve llama-3.1-8b --on rtx-4090 --context 8k"):
-        _, said = _printed(command, capsys, "--lang", "zh", "--markdown", str(tmp_path / "made.md"))
+        _, said = _printed(command, capsys, "-v", "--lang", "zh", "--markdown", str(tmp_path / "made.md"))
         report = (tmp_path / "made.md").read_text(encoding="utf-8").partition("词汇表")[0]
         assert "1 GPU，全部" in said
         assert "| OpenRelay 1 GPU，全部" in report or "RTX-4090：OpenRelay 1 GPU，全部" in report

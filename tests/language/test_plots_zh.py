@@ -32,7 +32,7 @@ ANSWERS = {
 HAN = re.compile(r"[\u4e00-\u9fff]")
 WORDS = re.compile(r"(?<![\w./-])[a-z]{3,}(?![\w/-])")
 SHOWN = ("title", "text", "name", "ticktext", "customdata", "hovertemplate", "x", "y")
-KEPT = {"llama", "customdata", "br", "extra", "gpipe"}  # names, and plotly's own
+KEPT = {"llama", "customdata", "br", "extra", "gpipe", "full", "token"}  # names, and plotly's own
 
 
 def _texts(part, under="title"):

@@ -172,8 +172,13 @@ def test_every_text_that_is_said_has_its_chinese():
 def test_every_word_of_a_table_of_the_renderers_has_its_chinese():
     """Constants whose values are said where they are used."""
     from tonnage.render import maximum, serving, sweep, text
+    from tonnage.render.brief import bar, plan_training
+    from tonnage.render.brief import maximum as brief_maximum
+    from tonnage.render.brief import serving as brief_serving
+    from tonnage.render.brief import training as brief_training
+    from tonnage.render.brief import words as brief_words
     from tonnage.render.compare import SAID
-    from tonnage.render.plans import pool, training
+    from tonnage.render.plans import pool
     from tonnage.render.plans import serving as plan_serving
 
     words = {
@@ -183,8 +188,12 @@ def test_every_word_of_a_table_of_the_renderers_has_its_chinese():
         *maximum.BINDS.values(),
         *(name for _, name in maximum.SPEEDS),
         *plan_serving.HEADER,
-        *training.BEST.values(),
-        *training.WORDS.values(),
+        *plan_training.BEST.values(),
+        *(part.name for part in bar.PARTS),
+        *brief_maximum.LIMITS.values(),
+        *brief_serving.PARTS.values(),
+        *brief_training.METHODS.values(),
+        *brief_words.CHANGES.values(),
         *(label for label, _ in pool.NAMES.values()),
         *(name for name, _, _ in serving.TIMES),
         *serving.NAMES.values(),

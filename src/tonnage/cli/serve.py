@@ -29,7 +29,7 @@ def run(arguments: Given) -> int:
     ready_to_plot(arguments.plot)  # after what is wrong with the question
     if isinstance(result, Answer):
         if not prints_report(arguments, result):
-            print_answer(result, as_json=arguments.json, formulas=arguments.formulas)
+            print_answer(result, as_json=arguments.json, formulas=arguments.formulas, verbose=arguments.verbose)
     elif arguments.for_my_machine:
         if arguments.json:
             print_document(result, arguments.json)

@@ -26,5 +26,5 @@ def run(arguments: Given) -> int:
     result = answer(arguments)
     ready_to_plot(arguments.plot)  # after what is wrong with the question
     if not prints_report(arguments, result):
-        print_answer(result, as_json=arguments.json, formulas=arguments.formulas)
+        print_answer(result, as_json=arguments.json, formulas=arguments.formulas, verbose=arguments.verbose)
     return reported(arguments, result, plotted(result, arguments.plot))

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.language import say
-from tonnage.render import frontier, maximum, text
-from tonnage.render.plans import pool, serving, training
+from tonnage.render import frontier
+from tonnage.render.brief import maximum as brief_maximum
+from tonnage.render.brief import plan_serving, plan_training, verdict
+from tonnage.render.plans import pool
 
 
 def headline(document: Mapping[str, Any]) -> str:
@@ -31,13 +33,13 @@ def headline(document: Mapping[str, Any]) -> str:
     if "points" in document:
         return frontier.frontier_lines(document)[0]
     if "means" in document:
-        return serving.verdict_line(document)
+        return plan_serving.verdict_line(document)
     if "plans" in document:
-        return training.verdict_line(document)
+        return plan_training.verdict_line(document)
     if "limit" in document:
-        return maximum.verdict_line(document)
+        return brief_maximum.verdict_line(document)
     if "verdict" in document:
-        return text.verdict_line(document)
+        return verdict.verdict_line(document)
     return _names(document)
 
 

@@ -10,10 +10,10 @@ from tonnage.language.columns import width as columns
 from tonnage.language.quantities import counted, human
 from tonnage.render.advice import advice_line, nearest_line
 from tonnage.render.bill import bill_lines, named
+from tonnage.render.brief.verdict import verdict_line
 from tonnage.render.inputs import unit_of
 from tonnage.render.prompts import prompt_words, with_prompts
 from tonnage.render.serving import serving_ends, serving_lines
-from tonnage.render.tone import Toned
 
 NAME_WIDTH = 46
 INPUT_WIDTH = 28
@@ -72,58 +72,6 @@ def titled(term: Term, question: Mapping[str, Any]) -> Term:
     are.
     """
     return term.named(with_prompts(worded(term.name), question)) if term.name == TTFT_NAME else term
-
-
-def verdict_line(document: Mapping[str, Any]) -> str:
-    """One sentence: whether it fits, what it needs, what there is."""
-    verdict, question = document["verdict"], document["question"]
-    needed, usable = verdict["needed_bytes"], verdict["usable_bytes"]
-    what = say("{model} on {on}", model=question["model"]["value"], on=question["on"]["value"])
-    sizes = say(
-        "{needed} of {usable} on the fullest accelerator", needed=human(needed, "bytes"), usable=human(usable, "bytes")
-    )
-    low, high = verdict["band"] or (needed, needed)
-    if low <= usable < high:
-        between = say("{low} to {high}", low=human(low, "bytes"), high=human(high, "bytes"))
-        return Toned(
-            say(
-                "tight: {what} needs about {sizes}: inside the error band, {between}",
-                what=what,
-                sizes=sizes,
-                between=between,
-            ),
-            "warn",
-        )
-    if verdict["fits"] is None:
-        return say("not enough is known: {what} needs at least {sizes}", what=what, sizes=sizes)
-    if verdict["fits"]:
-        but = verdict.get("missed")
-        share = _share(needed, high, usable)
-        if but:
-            words = {"but": worded(but), "what": what, "sizes": sizes, "share": share}
-            if "serving" in document:
-                return Toned(say("fits, but {but}: {what} needs {sizes} ({share})", **words), "warn")
-            return Toned(say("fits, but {but}; {what} needs {sizes} ({share})", **words), "warn")
-        return Toned(say("fits: {what} needs {sizes} ({share})", what=what, sizes=sizes, share=share), "good")
-    return Toned(
-        say(
-            "does not fit: {what} needs {sizes} ({needed} too much)",
-            what=what,
-            sizes=sizes,
-            needed=human(needed - usable, "bytes"),
-        ),
-        "bad",
-    )
-
-
-def _share(needed: int, high: int, usable: int) -> str:
-    """The share of what there is, with the high end of the error band, which the verdict uses."""
-    share = f"{100 * needed / usable:.0f} %"
-    return (
-        share
-        if high <= needed
-        else say("{share}, at most {high} % in the error band", share=share, high=f"{100 * high / usable:.0f}")
-    )
 
 
 def tree_lines(term: Term, *, depth: int, formulas: bool = False) -> list[str]:

@@ -13,7 +13,7 @@ import tonnage
 from tonnage.cli import main
 from tonnage.estimate.bands import Band, Table
 from tonnage.estimate.bands import measured as band_tables
-from tonnage.render.text import verdict_line
+from tonnage.render.brief.verdict import verdict_line
 
 ROOT = Path(__file__).parents[3]
 FIT = runpy.run_path(str(ROOT / "scripts" / "fit_bands.py"))

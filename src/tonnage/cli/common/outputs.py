@@ -91,7 +91,18 @@ JSON = "--json"
 HTML_HELP = "a report besides, its decision on one page of A4: FILE.html, which needs no network and no script"
 MARKDOWN_HELP = "print the report as Markdown; with FILE.md, write it besides"
 # Options that say how an answer is shown, and how many words each takes: no part of what asks it again.
-SHOWN = {JSON: 0, "--formulas": 0, "--csv": 0, MARKDOWN: 0, "--html": 1, "--plot": 1, "--parquet": 1, "--lang": 1}
+SHOWN = {
+    JSON: 0,
+    "--formulas": 0,
+    "--verbose": 0,
+    "-v": 0,
+    "--csv": 0,
+    MARKDOWN: 0,
+    "--html": 1,
+    "--plot": 1,
+    "--parquet": 1,
+    "--lang": 1,
+}
 WITH_EQUALS = tuple(f"{flag}=" for flag in SHOWN)
 
 

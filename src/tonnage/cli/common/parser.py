@@ -358,9 +358,16 @@ def add_output(parser: argparse.ArgumentParser, *, reports: bool = False, summar
     group.add_argument(
         "--formulas", action="store_true", help="open the breakdown down to formulas with the numbers put in"
     )
+    if summary:
+        add_verbose(group)
     if reports:
         add_reports(group)
     return group
+
+
+def add_verbose(group: Any) -> None:
+    """-v, of verbs whose text is short without it."""
+    group.add_argument("-v", "--verbose", action="store_true", help="print every figure and every input")
 
 
 def add_json(group: Any) -> None:

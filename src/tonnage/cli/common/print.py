@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 
@@ -12,6 +12,9 @@ from tonnage.documents.document import builtins, encode
 from tonnage.kernel.message import Message
 from tonnage.language import say, worded
 from tonnage.verbs.answered import FULL, DocumentedAnswer, document_of
+
+if TYPE_CHECKING:
+    from tonnage.render.brief.layout import Runs
 
 
 class Unwritable(Exception):
@@ -38,15 +41,42 @@ def print_lines(lines: Iterable[str]) -> None:
     write("\n".join(text) + "\n")
 
 
+def print_page(lines: Iterable["Runs"]) -> None:
+    """The short text; coloured on a terminal that has colours, unless NO_COLOR is set."""
+    if not _coloured():
+        from tonnage.render.brief.layout import plain
+
+        write("\n".join(map(plain, lines)) + "\n")
+        return
+    from tonnage.cli.common.colour import coloured
+
+    write(coloured(lines))
+
+
+def _coloured() -> bool:
+    """Whether standard output takes colours."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return False
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") not in ("dumb", "unknown")
+
+
 def print_document(answer: DocumentedAnswer, detail: str) -> None:
     """The document of an answer, or its summary, which has at most 8 kB because it stands on one line."""
     print_json(document_of(answer, detail), indent=2 if detail == FULL else -1)
 
 
-def print_answer(answer: Any, *, as_json: str | None, formulas: bool) -> None:
-    """An answer of train or serve. `as_json`: how much of its document is printed instead of the text."""
+def print_answer(answer: Any, *, as_json: str | None, formulas: bool, verbose: bool) -> None:
+    """An answer of train or serve. `as_json`: how much of its document is printed instead of the text; `verbose`: the
+    text has every figure and every input.
+    """
     if as_json:
         print_document(answer, as_json)
+        return
+    if not (formulas or verbose):
+        from tonnage.render.brief.answer import answer_text
+        from tonnage.render.brief.layout import terminal_width
+
+        print_page(answer_text(answer, terminal_width()))
         return
     from tonnage.render.text import answer_lines
 

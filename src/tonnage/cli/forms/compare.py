@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from tonnage.cli.common.outputs import HTML_HELP, MARKDOWN, STDOUT, reported
-from tonnage.cli.common.parser import add_form, add_json
+from tonnage.cli.common.parser import add_form, add_json, add_verbose
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, joined, listed
 from tonnage.language import say
@@ -54,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     output = parser.add_argument_group("output")
     forms = output.add_mutually_exclusive_group()
     add_json(forms)
+    add_verbose(output)
     forms.add_argument("--csv", action="store_true", help="print all columns, in base units and full precision")
     output.add_argument("--html", metavar="FILE", help=HTML_HELP)
     output.add_argument(
@@ -66,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def run(arguments: Given, verb: str) -> int:
-    from tonnage.cli.common.print import in_error, print_document, print_lines, write
+    from tonnage.cli.common.print import in_error, print_document, print_lines, print_page, write
 
     table, show = values(arguments, TABLE[1:]), shown_columns(arguments)
     if arguments.markdown == STDOUT and (arguments.json or arguments.csv):
@@ -96,6 +97,11 @@ def run(arguments: Given, verb: str) -> int:
         from tonnage.render.compare import comparison_markdown
 
         write(comparison_markdown(comparison, show=show, rows=bool(table.get("rows"))))
+    elif not arguments.verbose:
+        from tonnage.render.brief.compare import comparison_text
+        from tonnage.render.brief.layout import terminal_width
+
+        print_page(comparison_text(comparison, terminal_width(), show=show, rows=bool(table.get("rows"))))
     else:
         from tonnage.render.compare import WIDTH, comparison_lines
 

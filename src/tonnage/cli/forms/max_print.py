@@ -3,7 +3,7 @@
 from typing import Any
 
 from tonnage.cli.common.outputs import prints_report, reported
-from tonnage.cli.common.print import print_document, print_lines
+from tonnage.cli.common.print import print_document, print_lines, print_page
 from tonnage.question.form import Given
 
 
@@ -13,6 +13,11 @@ def print_maximum(arguments: Given, maximum: Any) -> int:
         pass
     elif arguments.json:
         print_document(maximum, arguments.json)
+    elif not (arguments.formulas or arguments.verbose):
+        from tonnage.render.brief.layout import terminal_width
+        from tonnage.render.brief.maximum import maximum_text
+
+        print_page(maximum_text(maximum, terminal_width()))
     else:
         from tonnage.render.maximum import maximum_lines
 

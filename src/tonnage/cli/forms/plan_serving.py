@@ -20,13 +20,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: Given) -> int:
     from tonnage.cli.common.outputs import prints_report, reported
-    from tonnage.cli.common.print import print_document, print_lines
+    from tonnage.cli.common.print import print_document, print_lines, print_page
 
     result: Any = answer(arguments)
     if prints_report(arguments, result):
         pass
     elif arguments.json:
         print_document(result, arguments.json)
+    elif not (arguments.formulas or arguments.verbose):
+        from tonnage.render.brief.layout import terminal_width
+        from tonnage.render.brief.plan_serving import plan_text
+
+        print_page(plan_text(result, terminal_width()))
     else:
         from tonnage.render.plans.serving import plan_lines
 

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: Given) -> int:
     from tonnage.cli.common.following import shown_progress
     from tonnage.cli.common.outputs import prints_report, reported
-    from tonnage.cli.common.print import print_document, print_lines
+    from tonnage.cli.common.print import print_document, print_lines, print_page
 
     with shown_progress("plans"):
         result: Any = answer(arguments)
@@ -32,6 +32,13 @@ def run(arguments: Given) -> int:
         pass
     elif arguments.json:
         print_document(result, arguments.json)
+    elif not (arguments.formulas or arguments.verbose):
+        from tonnage.render.brief.layout import terminal_width
+        from tonnage.render.brief.plan_training import plan_text
+        from tonnage.search.training.launch.settings import launch_program
+
+        program = launch_program(result.plans[0].plan) if result.plans else ""
+        print_page(plan_text(result, program, terminal_width()))
     else:
         from tonnage.render.plans.training import plan_lines
 

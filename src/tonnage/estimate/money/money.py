@@ -97,7 +97,9 @@ class Choice(Struct, frozen=True, kw_only=True):
             price_per_hour=one.price_per_hour / one.accelerators,
             currency=one.currency,
         )
-        return joined("; ", (joined(", ", (which, unit_price)), f"{one.source} ({one.as_of})"))
+        return joined(
+            "; ", (joined(", ", (which, unit_price)), Message("{source} ({as_of})", source=one.source, as_of=one.as_of))
+        )
 
 
 def best_price(

@@ -7,11 +7,11 @@ from typing import Any
 
 from tonnage.language import say, worded
 from tonnage.language.quantities import counted, human
+from tonnage.render.brief.plan_serving import verdict_line
 from tonnage.render.frontier import MAX_ROWS, thinned
 from tonnage.render.prompts import with_prompts
 from tonnage.render.serving import serving_ends, serving_lines
-from tonnage.render.text import REQUESTS, inputs_lines, quantity, table_lines, titled, tree_lines
-from tonnage.render.tone import Toned
+from tonnage.render.text import REQUESTS, inputs_lines, table_lines, titled, tree_lines
 
 FIRST = "first token"
 HEADER = (
@@ -64,52 +64,6 @@ def plan_lines(document: Mapping[str, Any], best: Any, *, formulas: bool = False
             *_opened(best, formulas),
         ]
     return [*lines, *(say("note: {what}", what=worded(text)) for text in _notes(document, best))]
-
-
-def verdict_line(document: Mapping[str, Any]) -> str:
-    """One sentence: what to run it on, for whom, at what price; or that nothing holds."""
-    question = document["question"]
-    model, load = question["model"]["value"], _load(question)
-    if not document["plans"]:
-        return say("no plan holds: {model} to {load} on {on}", model=model, load=load, on=question["on"]["value"])
-    best = document["plans"][0]
-    price = (
-        say("at no known price")
-        if best["usd_per_hour"] is None
-        else say("for {usd_per_hour} an hour", usd_per_hour=human(best["usd_per_hour"], "USD"))
-    )
-    many = (
-        say(", {users} at once", users=counted(best["users"], "users"))
-        if "searched" in question.get("concurrency", {}).get("why", "")
-        else ""
-    )
-    first = say(
-        "fits: {on} {price} serves {model} ({weights}) to {load}{many}: {means}",
-        on=best["on"],
-        price=price,
-        model=model,
-        weights=best["weights"],
-        load=load,
-        many=many,
-        means=worded(document["means"]),
-    )
-    return Toned(first, "good")
-
-
-def _load(question: Mapping[str, Any]) -> str:
-    if "request_rate" in question:
-        who = quantity(question["request_rate"]["value"], REQUESTS)
-    elif question["concurrency"].get("why") == "searched":
-        who = say("as many users as it can")
-    else:
-        who = counted(question["concurrency"]["value"], "users")
-    limits = [
-        f"{name.upper()} {human(question[name]['value'], 'seconds')}" for name in ("ttft", "tpot") if name in question
-    ]
-    limits += (
-        [say("{budget} an hour", budget=human(question["budget"]["value"], "USD"))] if "budget" in question else []
-    )
-    return say("{who} within {limits}", who=who, limits=say(" and ").join(limits)) if limits else who
 
 
 def plan_cells(plan: Mapping[str, Any], place: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 from tonnage.kernel.term import Term
 from tonnage.language import say, worded
 from tonnage.language.quantities import counted, human
+from tonnage.render.brief.plan_training import verdict_line
 from tonnage.render.text import inputs_lines, table_lines, tree_lines
 
 SIZES = {
@@ -29,10 +30,6 @@ NAMES = (
     "offload_parameters",
     "offload_activations",
 )
-LIMITS = {"deadline": "", "budget": "USD", "budget_accelerator_hours": "accelerator-hours"}
-BEST = {"deadline": "fastest", "budget": "cheapest", "budget of accelerator-hours": "least busy"}
-EACH, TOGETHER = ", each by itself", " together"
-WORDS = {"fastest": "the fastest", "cheapest": "the cheapest", "fewest": "the fewest accelerators"}
 
 
 def plan_lines(document: Mapping[str, Any], memory: Term | None) -> list[str]:
@@ -73,121 +70,6 @@ def plan_lines(document: Mapping[str, Any], memory: Term | None) -> list[str]:
         *_counts(document),
         *(say("note: {what}", what=worded(warning)) for warning in document["warnings"]),
     ]
-
-
-def verdict_line(document: Mapping[str, Any]) -> str:
-    question, plans = document["question"], document["plans"]
-    model = question["model"]["value"]
-    if not plans:
-        return say("no plan: {why}", why=_why(document, model))
-    best = plans[0]
-    parts = [
-        say("{tokens_per_second} tokens/s", tokens_per_second=f"{best['tokens_per_second']:,.0f}"),
-        say("MFU {mfu} %", mfu=f"{100 * best['mfu']:.1f}"),
-    ]
-    if best["run_seconds"] is not None:
-        parts.append(human(best["run_seconds"], "seconds"))
-    if best["cost"] is not None:
-        parts.append(human(best["cost"], "USD"))
-    elif best["usd_per_million_tokens"] is not None:
-        parts.append(
-            say(
-                "{usd_per_million_tokens} a million tokens",
-                usd_per_million_tokens=human(best["usd_per_million_tokens"], "USD"),
-            )
-        )
-    return say(
-        "{name} of {considered} plans of {model}: {on}, {parts}",
-        name=say(WORDS[document["goal"]]),
-        considered=f"{document['considered']:,}",
-        model=model,
-        on=best["on"],
-        parts=say(", ").join(parts),
-    )
-
-
-def _why(document: Mapping[str, Any], model: str) -> str:
-    binds, near, question = document["binds"], document["nearest"], document["question"]
-    if near is None:
-        if document["status"] == 4:
-            return say("not enough is known of any plan of {model}: {binds}", model=model, binds=worded(binds))
-        return say(
-            "none of {considered} plans of {model} is valid: of none that is left it holds that {binds}",
-            considered=f"{document['considered']:,}",
-            model=model,
-            binds=worded(binds),
-        )
-    on = near["on"]
-    if binds == "memory":
-        short = near["needed_bytes"] - near["usable_bytes"]
-        by = say("{short} too much", short=human(short, "bytes")) if short > 0 else say("inside the error band")
-        return say(
-            (
-                "memory binds: the plan of {model} that needs least, on {on}, needs {needed_bytes} of "
-                "{usable_bytes} ({by})"
-            ),
-            model=model,
-            on=on,
-            needed_bytes=human(near["needed_bytes"], "bytes"),
-            usable_bytes=human(near["usable_bytes"], "bytes"),
-            by=by,
-        )
-    takes = human(near["run_seconds"], "seconds") if near["run_seconds"] is not None else say("longer")
-    costs = human(near["cost"], "USD") if near["cost"] is not None else say("an unknown sum")
-    if binds == "price":
-        return say(
-            "no price is known of any machine that carries {model}: give --price-per-accelerator-hour", model=model
-        )
-    return _limited(binds, [_said(question, name) for name in LIMITS if name in question], (model, on, takes, costs))
-
-
-def _limited(binds: str, limits: list[str], nearest: tuple[str, str, str, str]) -> str:
-    """Why no plan keeps within the limits. `nearest`: the model, the machine, the time and the cost of the nearest
-    plan.
-    """
-    model, on, takes, costs = nearest
-    bounds = say(" and ").join(limits)
-    if len(limits) > 1:
-        what = say(
-            "plan of {model} that fits, on {on}, takes {takes} and costs {costs}, and {asked} are asked",
-            model=model,
-            on=on,
-            takes=takes,
-            costs=costs,
-            asked=bounds,
-        )
-    else:
-        what = say(
-            "plan of {model} that fits, on {on}, takes {takes} and costs {costs}, and {asked} is asked",
-            model=model,
-            on=on,
-            takes=takes,
-            costs=costs,
-            asked=bounds,
-        )
-    if binds.endswith(TOGETHER):
-        return say(
-            "{limits} cannot be kept together: the cheapest in time, a {what}",
-            limits=_limits(binds.removesuffix(TOGETHER)),
-            what=what,
-        )
-    if binds.endswith(EACH):
-        return say(
-            "{limits} bind, each by itself: the {name} {what}",
-            limits=_limits(binds.removesuffix(EACH)),
-            name=say(BEST[binds.partition(" and ")[0]]),
-            what=what,
-        )
-    return say("the {name} binds: the {name2} {what}", name=say(binds), name2=say(BEST[binds]), what=what)
-
-
-def _limits(names: str) -> str:
-    return say(" and ").join(map(say, names.split(" and ")))
-
-
-def _said(question: Mapping[str, Any], name: str) -> str:
-    value = question[name]["value"]
-    return human(value, LIMITS[name]) if LIMITS[name] and isinstance(value, float | int) else str(value)
 
 
 def _table(plans: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -8,11 +8,11 @@ from tonnage.estimate.plan.pipeline_boxes import DRAWN, pipeline_boxes
 from tonnage.kernel.term import Term
 from tonnage.language import say, worded
 from tonnage.language.quantities import human
+from tonnage.render.brief.verdict import verdict_line
 from tonnage.render.plot.memory import memory_by_phase, memory_by_rank
 from tonnage.render.plot.money import buy_or_rent
 from tonnage.render.plot.panel import Panel, together
 from tonnage.render.plot.step import pipeline_picture, work_of_step
-from tonnage.render.text import verdict_line
 
 SERVED = ("ttft_seconds", "tpot_seconds", "tokens_per_second", "requests_per_second", "cost_per_million_tokens")
 
@@ -35,7 +35,9 @@ def panels(answer: Any) -> tuple[str, list[Panel]]:
         pictures.append(replace(work, wide=not owned))
     if owned:
         pictures.append(buy_or_rent(owned))
-    return verdict_line(answer.without_trees()), pictures
+    model, on = (answer.question[name].value for name in ("model", "on"))
+    what = say("{model} on {on}", model=model, on=on)
+    return f"{what}{say(': ')}{verdict_line(answer.without_trees())}", pictures
 
 
 def _not_drawn(name: str) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from tonnage.language import say, worded
 from tonnage.language.quantities import human
+from tonnage.render.brief.verdict import verdict_line
 from tonnage.render.prompts import with_prompts
 from tonnage.render.report.bars import fullest_bar, memory_bars, memory_table, time_bars, tree_table
 from tonnage.render.report.blocks import (
@@ -34,7 +35,6 @@ from tonnage.render.report.common import (
     quantity,
 )
 from tonnage.render.report.serving import load_table, percentiles, served_facts
-from tonnage.render.text import verdict_line
 
 Document = Mapping[str, Any]
 Fact = tuple[str, Cell, str]

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from tonnage.language import say, worded
 from tonnage.language.quantities import human
-from tonnage.render.maximum import BINDS, amount_text, speed_text, verdict_line
+from tonnage.render.brief.maximum import verdict_line
+from tonnage.render.maximum import BINDS, amount_text, speed_text
 from tonnage.render.prompts import both_limits
 from tonnage.render.report.bars import capacity, term_bars, tree_table
 from tonnage.render.report.blocks import Block, Brief, Cell, Facts, Paragraph, Report, Section, Table

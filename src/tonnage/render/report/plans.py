@@ -8,9 +8,10 @@ from typing import Any
 
 from tonnage.language import say, worded
 from tonnage.language.quantities import human
-from tonnage.render.plans.serving import header_of, plan_cells, spread_text, stored_text, verdict_line
+from tonnage.render.brief.plan_serving import verdict_line
+from tonnage.render.brief.plan_training import verdict_line as training_verdict
+from tonnage.render.plans.serving import header_of, plan_cells, spread_text, stored_text
 from tonnage.render.plans.training import NAMES, SIZES
-from tonnage.render.plans.training import verdict_line as training_verdict
 from tonnage.render.prompts import with_prompts
 from tonnage.render.report.answer import details, facts, kind_of, price_rows, terms
 from tonnage.render.report.bars import fullest_bar

@@ -1,0 +1,197 @@
+"""The short text of an answer of `train` or `serve`."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tonnage.kernel.term import Term
+from tonnage.language import say, say_as, worded
+from tonnage.render.brief.bar import add_bar, memory_parts, peak_of
+from tonnage.render.brief.layout import MAX_LINES, Column, Page, Runs
+from tonnage.render.brief.numbers import gib, money, seconds
+from tonnage.render.brief.serving import add_serving, engine_of, serving_change, serving_next, serving_subject
+from tonnage.render.brief.training import add_training, training_change, training_next, training_subject
+from tonnage.render.brief.verdict import verdict_line
+from tonnage.render.brief.words import (
+    ASSUMED,
+    BETTER,
+    FEWER_ASSUMED,
+    FEWER_ROWS,
+    NEXT,
+    NOTE,
+    ONE_FIX,
+    TWO_FIXES,
+    add_more,
+    add_notes,
+    assumed,
+    changed,
+    flag,
+    flags_of,
+    given,
+    named_model,
+    value_of,
+)
+
+MAX_FIXES = 4
+TRAINING = (
+    *("sequence_length", "micro_batch_size", "zero_stage", "precision", "optimizer", "recompute", "loss", "attention"),
+    *("tensor_parallel_size", "model_code"),
+)
+SERVING = (
+    *("concurrency", "context", "input_tokens", "output_tokens", "tensor_parallel_size", "kv_cache"),
+    *("gpu_memory_utilization", "max_num_batched_tokens", "enforce_eager"),
+)
+
+
+def answer_page(document: Mapping[str, Any], memory: Term, opened: Sequence[Term], width: int) -> Page:
+    """`memory`: the breakdown at the peak; `opened`: breakdowns of TTFT and TPOT, where there are any."""
+    page = Page(width)
+    question, verdict = document["question"], document["verdict"]
+    serves = "serving" in document
+    line = verdict_line(document)
+    page.verdict(line, line.tone)
+    page.dim(serving_subject(document) if serves else training_subject(document))
+    page.blank()
+    if serves:
+        add_serving(page, document, opened, only="target")
+    add_bar(page, memory_parts(memory), verdict["usable_bytes"], _band(document), peak_of(memory), engine_of(question))
+    fits = verdict["fits"] is not False
+    if serves:
+        add_serving(page, document, opened, only="figures" if fits else "room")
+    elif fits:
+        add_training(page, document)
+    _add_chosen(page, document)
+    names = SERVING[1:] if "request_rate" in question or "trace" in question else SERVING
+    flags = assumed(question, names if serves else TRAINING)
+    page.options("assumed", flags, fewer=FEWER_ASSUMED, drop=ASSUMED)
+    moves = [move for move in document.get("advice", ()) if move["fits"]]
+    if fits:
+        _add_better(page, document, moves)
+    elif moves:
+        page.blank()
+        fixes = [_fixes(page, moves[:most], serves=serves) for most in (MAX_FIXES, MAX_FIXES - 1, 2, 1)]
+        page.block(fixes[0], (FEWER_ROWS, fixes[1]), (TWO_FIXES, fixes[2]), (ONE_FIX, fixes[3]))
+    add_notes(page, document["warnings"])
+    _add_nearest(page, document)
+    page.blank()
+    _add_commands(page, document, moves, fits=fits, serves=serves)
+    return page
+
+
+def answer_text(answer: Any, width: int) -> list[Runs]:
+    """The lines of an answer, at most 24."""
+    return answer_page(answer.without_trees(), answer.memory, answer.opened, width).lines(MAX_LINES)
+
+
+def _band(document: Mapping[str, Any]) -> Sequence[float] | None:
+    band = document["verdict"]["band"]
+    return band if band and gib(band[0]) != gib(band[1]) else None
+
+
+def _add_chosen(page: Page, document: Mapping[str, Any]) -> None:
+    """What was chosen so that it fits, and what the runtime's defaults would have needed."""
+    chosen = document.get("chosen")
+    if not chosen:
+        return
+    usable = document["verdict"]["usable_bytes"]
+    without = say(
+        "`{option}`: without it {needed} GiB, {over} too much",
+        option=worded(str(chosen["text"])),
+        needed=gib(chosen["needed_bytes"]),
+        over=gib(max(chosen["needed_bytes"] - usable, 0)),
+    )
+    before, after = chosen.get("step_seconds"), document.get("step_time")
+    if before and after:
+        without = say(
+            "{text}; a step takes {after} instead of {before}",
+            text=without,
+            after=seconds(after["value"]),
+            before=seconds(before),
+        )
+    page.field("chosen", without)
+
+
+def _add_better(page: Page, document: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> None:
+    change = serving_change if "serving" in document else training_change
+    missed = bool(document["verdict"].get("missed"))
+    best = next((move for move in moves if move.get("serves")), None) if missed else None
+    best = best or next(iter(moves), None)
+    if best is None:
+        return
+    page.field("better", change(document, best, nearest=missed and best.get("serves") is False), drop=BETTER)
+
+
+def _fixes(page: Page, shown: Sequence[Mapping[str, Any]], *, serves: bool) -> list[Runs]:
+    """What makes it fit, a line each: memory, speed, money, and what else it changes."""
+    header = [Column(say_as("column", "add"), "l"), Column("GiB")]
+    cells = [[f"`{flags_of(move)}`", gib(move["needed_bytes"])] for move in shown]
+    columns: list[tuple[str, int, list[str]]] = []
+    if serves:
+        for key, name, keep in (("ttft_seconds", "TTFT", 3), ("tpot_seconds", "TPOT", 4)):
+            columns.append((name, keep, [seconds(move[key]) if move.get(key) else "" for move in shown]))
+    else:
+        columns.append((say_as("column", "step"), 4, [_seconds(move.get("step_seconds")) for move in shown]))
+    usd = [money(one) if (one := move.get("usd_per_million_tokens")) is not None else "" for move in shown]
+    columns.append(("USD/M tokens", 2, usd))
+    for name, keep, column in columns:
+        if any(column):
+            header.append(Column(name, keep=keep))
+            for row, cell in zip(cells, column, strict=True):
+                row.append(cell or "-")
+    header.append(Column(say_as("column", "changes"), "l", keep=5))
+    for row, move in zip(cells, shown, strict=True):
+        row.append(changed(move) or say("nothing"))
+    return page.table_lines(header, cells)
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else seconds(value)
+
+
+def _add_nearest(page: Page, document: Mapping[str, Any]) -> None:
+    near = document.get("nearest_miss")
+    if near:
+        text = say(
+            "nearest: `{option}` still misses {missing} GiB",
+            option=worded(near["text"]),
+            missing=gib(near["missing_bytes"]),
+        )
+        page.field("note", text, drop=NOTE)
+
+
+def _add_commands(
+    page: Page, document: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], *, fits: bool, serves: bool
+) -> None:
+    """The command that starts it, or the best fix to try; the following question; where to look further."""
+    launch = document.get("serving", {}).get("launch")
+    near = document.get("nearest_miss")
+    if fits and launch and not document["verdict"].get("missed"):
+        first, *notes = launch.splitlines()
+        page.command("start", first)
+        for note in notes:
+            page.field("", note.strip())
+    elif not fits and moves:
+        page.command("try", _tried(document, moves[0]["change"], serves=serves))
+    elif not fits and near and near["smallest_machine"]:
+        page.command("try", _tried(document, {"on": near["smallest_machine"]}, serves=serves))
+    following = serving_next(document, fits=fits) if serves else training_next(document, fits=fits)
+    missed = fits and bool(document["verdict"].get("missed"))
+    page.command("try" if missed else "next", following, drop=0 if missed else NEXT)
+    add_more(page)
+
+
+def _tried(document: Mapping[str, Any], change: Mapping[str, Any], *, serves: bool) -> str:
+    """The question again, with a change."""
+    question = document["question"]
+    machine = change.get("on", value_of(question, "on"))
+    kept: Iterable[str] = (
+        name for name in question if name not in ("model", "on", "advice", "price", "provider") and name not in change
+    )
+    verb = "serve" if serves else "train"
+    options = given(question, (name for name in kept if not _of_file(question[name])))
+    flags = "".join(f" {flag(name, value)}" for name, value in change.items() if name != "on")
+    return f"tonnage {verb} {named_model(question)} --on {machine}{options}{flags}"
+
+
+def _of_file(entry: Mapping[str, Any]) -> bool:
+    """Whether a value is no word that can be typed."""
+    return isinstance(entry["value"], list | dict)

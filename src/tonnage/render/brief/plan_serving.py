@@ -1,0 +1,261 @@
+"""The short text of a search for machines and plans that serve users."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tonnage.kernel.term import Term
+from tonnage.language import say, say_as, worded
+from tonnage.render.brief.bar import add_bar, memory_parts
+from tonnage.render.brief.layout import MAX_LINES, Column, Page, Runs
+from tonnage.render.brief.numbers import (
+    count,
+    money,
+    seconds,
+    seconds_change,
+    seconds_unit,
+    significant,
+    target,
+    with_band,
+)
+from tonnage.render.brief.serving import engine_of
+from tonnage.render.brief.verdict import LIMITS
+from tonnage.render.brief.words import (
+    ASSUMED,
+    BETTER,
+    FEWER_ASSUMED,
+    NEXT,
+    ONE_ROW,
+    THREE_ROWS,
+    add_more,
+    add_notes,
+    assumed,
+    money_change,
+    usd_per_hour,
+    users_text,
+    value_of,
+)
+from tonnage.render.tone import Toned
+
+GOALS = {
+    "cost": "cheapest",
+    "token-cost": "cheapest per token",
+    "accelerators": "fewest GPUs",
+    "goodput": "most requests",
+}
+ASSUMED_NAMES = ("input_tokens", "output_tokens", "context", "max_accelerators", "goal")
+SPREAD = (
+    ("tensor_parallel_size", "TP"),
+    ("pipeline_parallel_size", "PP"),
+    ("expert_parallel_size", "EP"),
+    ("attention_data_parallel_size", "DP"),
+)
+
+
+def plan_text(result: Any, width: int) -> list[Runs]:
+    """The lines of a search, at most 24."""
+    best = result.best
+    opened = best.without_trees() if best is not None else None
+    return plan_page(result.to_dict(), opened, best.memory if best is not None else None, width).lines(MAX_LINES)
+
+
+def plan_page(document: Mapping[str, Any], best: Mapping[str, Any] | None, memory: Term | None, width: int) -> Page:
+    """`best`: the answer of `serve` for the first plan, `memory` its breakdown."""
+    page = Page(width)
+    line = verdict_line(document)
+    page.verdict(line, line.tone)
+    page.dim(_subject(document))
+    page.blank()
+    plans, question = document["plans"], document["question"]
+    if plans:
+        full, three, one = (_table(page, plans[:most]) for most in (5, 3, 1))
+        page.block(full, (THREE_ROWS, three), (ONE_ROW, one))
+        page.blank()
+    if best is not None and memory is not None:
+        verdict = best["verdict"]
+        add_bar(page, memory_parts(memory), verdict["usable_bytes"], verdict["band"], "", engine_of(best["question"]))
+        _add_speed(page, best)
+        _add_cost(page, best)
+    page.options("assumed", assumed(question, ASSUMED_NAMES), fewer=FEWER_ASSUMED, drop=ASSUMED)
+    _add_better(page, plans)
+    if not plans:
+        page.field("search", _counts(document))
+    for near in document["nearest"][:1]:
+        page.field("nearest", worded(near["text"]))
+    add_notes(page, [*document["warnings"], *(best["warnings"] if best else ())], most=1)
+    page.blank()
+    if best is not None and (launch := best["serving"].get("launch")):
+        first, *notes = launch.splitlines()
+        page.command("start", first)
+        for note in notes:
+            page.field("", note.strip())
+    if document.get("command"):
+        page.command("next", document["command"], drop=NEXT)
+    add_more(page)
+    return page
+
+
+def verdict_line(document: Mapping[str, Any]) -> Toned:
+    """The best machine, its price, and how its targets stand; or that no plan holds."""
+    plans, question = document["plans"], document["question"]
+    if not plans:
+        what = say(
+            "{model} for {load} on {on}",
+            model=value_of(question, "model"),
+            load=_load(question),
+            on=value_of(question, "on"),
+        )
+        return Toned(say("no plan: {what}", what=what), "bad")
+    best = plans[0]
+    price = (
+        say("no known price")
+        if best["usd_per_hour"] is None
+        else say("{usd} USD per hour", usd=money(best["usd_per_hour"]))
+    )
+    goal = say_as("goal", GOALS[document["goal"]]) if document["goal"] in GOALS else worded(document["means"])
+    line = say("{goal}: {machine}, {price}", goal=goal, machine=_machine(best), price=price)
+    searched = "searched" in str(question.get("concurrency", {}).get("why", ""))
+    if searched:
+        line = say("{line}; {users} at once", line=line, users=users_text(best["users"]))
+    states = _states(document)
+    return Toned(say("{line}; {states}", line=line, states=say(", ").join(states)) if states else line, "good")
+
+
+def _states(document: Mapping[str, Any]) -> list[str]:
+    """Each target of the best plan: met, or tight where it lies inside the error band."""
+    best, question, texts = document["plans"][0], document["question"], []
+    serving = (document["best"] or {}).get("serving", {})
+    for key, name in LIMITS:
+        limit = value_of(question, key)
+        if limit is None:
+            continue
+        band = serving.get(f"{key}_band")
+        if band and limit < band[1]:
+            size, _ = seconds_unit(limit)
+            found = significant(best[f"{key}_seconds"] / size)
+            texts.append(say("{name} tight ({found} of {limit})", name=name, found=found, limit=target(limit)))
+        else:
+            texts.append(say("{name} met", name=name))
+    return texts
+
+
+def _machine(plan: Mapping[str, Any]) -> str:
+    """The machine of a plan: 1 x L40S."""
+    return str(plan["on"]) if plan["accelerators"] > 1 else f"1 x {plan['on']}"
+
+
+def _subject(document: Mapping[str, Any]) -> str:
+    question, plans = document["question"], document["plans"]
+    best = document["best"]
+    on = str(value_of(question, "on", ""))
+    engine = engine_of(best["question"]) if best else str(plans[0]["engine"]) if plans else ""
+    where = say("{model} on {on}", model=value_of(question, "model"), on=on)
+    what = say("{where}, {engine}", where=where, engine=engine) if engine else where
+    return say("{what}; {load}", what=what, load=_load(question))
+
+
+def _load(question: Mapping[str, Any]) -> str:
+    """Who is served, within which limits."""
+    if "request_rate" in question:
+        who = say("{rate} requests/s", rate=f"{value_of(question, 'request_rate'):g}")
+    elif question["concurrency"].get("why") == "searched":
+        who = say("as many users as it can")
+    else:
+        who = users_text(value_of(question, "concurrency"))
+    limits = [f"{name} {target(value_of(question, key))}" for key, name in LIMITS if key in question]
+    if "budget" in question:
+        limits.append(say("{usd} USD per hour", usd=money(value_of(question, "budget"))))
+    return say(", ").join([who, *limits])
+
+
+def _table(page: Page, plans: Sequence[Mapping[str, Any]]) -> list[Runs]:
+    """The plans, what differs between them, and their figures."""
+    spreads = [" ".join(f"{short}{plan[name]}" for name, short in SPREAD if plan[name] > 1) for plan in plans]
+    columns: list[tuple[Column, list[str]]] = [
+        (Column("", "l"), [str(place) for place in range(1, len(plans) + 1)]),
+        (Column(say("machine"), "l", keep=9), [_machine(plan) for plan in plans]),
+        (Column(say("engine"), "l", keep=2), _differ([plan["engine"] for plan in plans])),
+        (Column(say("weights"), "l", keep=7), [_stored(plan) for plan in plans]),
+        (Column(say("spread"), "l", keep=3), spreads if any(spreads) else []),
+        (Column(say("replicas"), keep=1), _differ([str(plan["replicas"]) for plan in plans], same="1")),
+        (Column("TTFT", keep=5), [seconds(plan["ttft_seconds"]) for plan in plans]),
+        (Column("TPOT", keep=6), [seconds(plan["tpot_seconds"]) for plan in plans]),
+        (Column(say_as("column", "tokens/s"), keep=4), [significant(plan["tokens_per_second"]) for plan in plans]),
+        (Column("USD/h", keep=8), [_usd(plan["usd_per_hour"]) for plan in plans]),
+        (Column("USD/M", keep=8), [_usd(plan["usd_per_million_tokens"]) for plan in plans]),
+    ]
+    shown = [(column, cells) for column, cells in columns if cells]
+    rows = [[cells[at] for _, cells in shown] for at in range(len(plans))]
+    key = page.dim_lines(say("tokens/s: output of all users; USD/M: per million tokens, input + output"))
+    return [*page.table_lines([column for column, _ in shown], rows), *key]
+
+
+def _differ(cells: list[str], same: str | None = None) -> list[str]:
+    """A column; no cells where all say the same (`same`: only where they say this)."""
+    return [] if len(set(cells)) == 1 and (same is None or cells[0] == same) else cells
+
+
+def _stored(plan: Mapping[str, Any]) -> str:
+    plain = plan["kv_cache"] in ("bf16", "fp16", "fp32")
+    return (
+        str(plan["weights"])
+        if plain
+        else say("{weights}, cache {kv_cache}", **{name: plan[name] for name in ("weights", "kv_cache")})
+    )
+
+
+def _usd(value: float | None) -> str:
+    return "-" if value is None else money(value)
+
+
+def _add_speed(page: Page, best: Mapping[str, Any]) -> None:
+    serving = best["serving"]
+    times = [
+        f"{name} {with_band(serving[f'{key}_seconds']['value'], serving.get(f'{key}_band'))}"
+        for key, name in LIMITS
+        if serving.get(f"{key}_seconds")
+    ]
+    text = say(", ").join(times)
+    if users := serving.get("users_at_service_level"):
+        most = say("up to {users} within the targets", users=users_text(users["value"]))
+        text = say("{text}; {most}", text=text, most=most)
+    if text:
+        page.field("speed", text)
+
+
+def _add_cost(page: Page, best: Mapping[str, Any]) -> None:
+    """Whose price it is, and what hosted models take."""
+    price, hosted = usd_per_hour(best), best["serving"].get("hosted", {}).get("offers")
+    texts = [say("price: {price}", price=price)] if price else []
+    if hosted:
+        offer = hosted[0]
+        usd = money(offer["cost_per_million_tokens"]["value"])
+        texts.append(say("hosted: {usd} USD/M tokens ({provider})", usd=usd, provider=offer["provider"]))
+    if texts:
+        page.field("cost", say("; ").join(texts))
+
+
+def _add_better(page: Page, plans: Sequence[Mapping[str, Any]]) -> None:
+    """What the same machine does with other weights, where that is cheaper or faster."""
+    if not plans or plans[0]["changes_weights"]:
+        return
+    best = plans[0]
+    for plan in plans[1:]:
+        if plan["on"] != best["on"] or not plan["changes_weights"] or plan["tpot_seconds"] >= best["tpot_seconds"]:
+            continue
+        change = seconds_change(best["tpot_seconds"], plan["tpot_seconds"])
+        parts = [f"TPOT {change}", money_change(best["usd_per_million_tokens"], plan["usd_per_million_tokens"])]
+        what = say(", ").join(filter(None, parts))
+        text = say("`{option}`: {what}", option=f"--weights {plan['weights']}", what=what)
+        page.field("better", say("{text}; changes {what}", text=text, what=say("numerics")), drop=BETTER)
+        return
+
+
+def _counts(document: Mapping[str, Any]) -> str:
+    parts = [
+        say(
+            "{count} do not hold: {constraint}", count=count(removal["plans"]), constraint=worded(removal["constraint"])
+        )
+        for removal in document["removed"][:2]
+        if removal["plans"]
+    ]
+    return say("all {count} plans: {parts}", count=count(document["considered"]), parts=say(", ").join(parts))

@@ -1,0 +1,280 @@
+"""What the short text says of serving: subject, targets and their cause, room of the cache, speed, cost."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from tonnage.kernel.term import Term
+from tonnage.language import say, say_as
+from tonnage.render.brief.layout import Column, Page
+from tonnage.render.brief.numbers import (
+    band_ends,
+    count,
+    gib,
+    many,
+    money,
+    seconds,
+    seconds_change,
+    significant,
+    target,
+    with_band,
+)
+from tonnage.render.brief.verdict import LIMITS, exceeded
+from tonnage.render.brief.words import (
+    ROOM,
+    accelerator_of,
+    at_load,
+    flag,
+    given,
+    is_load_given,
+    money_change,
+    named_model,
+    usd_per_hour,
+    users_text,
+    value_of,
+    with_changes,
+)
+
+# Names of the parts of TTFT and TPOT.
+PARTS = {
+    "the prompt's own pass": "prefill",
+    "waiting, and what shares its passes": "queueing and batching",
+    "into the engine and back": "request overhead",
+    "a pass in which all decode": "decode step",
+    "prompts of others in between": "prefill interference",
+}
+Fields = Literal["target", "figures", "room"]
+
+
+def serving_subject(document: Mapping[str, Any]) -> str:
+    """Model, precision, machine, engine, load."""
+    question = document["question"]
+    model, weights = str(value_of(question, "model")), value_of(question, "weights", "")
+    what = f"{model} {weights}".rstrip()
+    what = say("{what}, {machine}, {engine}", what=what, machine=value_of(question, "on"), engine=engine_of(question))
+    load = load_of(question)
+    return say("{what}; {load}", what=what, load=load) if load else what
+
+
+def engine_of(question: Mapping[str, Any]) -> str:
+    """The name of the engine as its makers write it."""
+    return str(value_of(question, "engine_version") or value_of(question, "engine", "")).partition(" ")[0]
+
+
+def load_of(question: Mapping[str, Any]) -> str:
+    """Who asks, and how long input and output are."""
+    lengths = [value_of(question, f"{name}_tokens") for name in ("input", "output")]
+    tokens = (
+        say("{input} tokens in, {output} out", input=count(lengths[0]), output=count(lengths[1]))
+        if None not in lengths
+        else ""
+    )
+    if "trace" in question:
+        who = say("requests of a trace")
+    elif "request_rate" in question:
+        who = say("{rate} requests/s", rate=f"{value_of(question, 'request_rate'):g}")
+    else:
+        who = users_text(value_of(question, "concurrency"))
+    return say(", ").join(filter(None, (who, tokens)))
+
+
+def add_serving(page: Page, document: Mapping[str, Any], opened: Sequence[Term], *, only: Fields) -> None:
+    """Fields above the bar (`target`), or below it; `room`: those of what does not fit."""
+    serving, level = document["serving"], document["serving"].get("service_level")
+    if only == "target":
+        if level:
+            _add_targets(page, document, level)
+            _add_cause(page, document, opened)
+        return
+    _add_room(page, document)
+    if only == "room":
+        return
+    if not level and "tpot_seconds" in serving:
+        _add_speed(page, document)
+    if cost := _cost(document):
+        page.field("cost", cost)
+
+
+def _add_targets(page: Page, document: Mapping[str, Any], level: Mapping[str, Any]) -> None:
+    """Each limit beside its figure and the error band."""
+    serving, rows = document["serving"], []
+    for key, name in LIMITS:
+        limit, figure = level.get(f"{key}_limit_seconds"), level.get(f"{key}_seconds")
+        if limit is None:
+            continue
+        band = serving.get(f"{key}_band")
+        if figure is None:
+            state = say("missed: the queue grows without end")
+        elif figure > limit:
+            state = say("missed by {over}", over=seconds(figure - limit))
+        elif band and limit < band[1]:
+            state = say("~ met, inside the error band")
+        else:
+            state = say("met")
+        ends = band_ends(figure, band) if band and figure is not None else ""
+        rows.append([name, target(limit), "-" if figure is None else seconds(figure), ends, state])
+    header = [
+        Column("", "l"),
+        Column(say_as("column", "asked")),
+        Column(say(level["percentile"])),
+        Column(say_as("column", "error band"), "l", keep=2),
+        Column("", "l"),
+    ]
+    page.block(page.table_lines(header, rows, bold=None, label="target"))
+
+
+def _add_cause(page: Page, document: Mapping[str, Any], opened: Sequence[Term]) -> None:
+    """What the limit that is exceeded goes to, and how many users keep within both."""
+    level, serving = document["serving"]["service_level"], document["serving"]
+    texts = []
+    missed = [key for key, _ in LIMITS if exceeded(level, key)]
+    term = next((term for term in opened if missed and _is(term, missed[0])), None)
+    if term is not None and level["percentile"] == "mean":
+        parts = sorted((child for child in term.children if child.value), key=lambda child: -child.value)
+        name = dict(LIMITS)[missed[0]]
+        summed = " + ".join(f"{say(PARTS.get(part.name, part.name))} {seconds(part.value)}" for part in parts)
+        texts.append(f"{name} = {summed}")
+    users = serving.get("users_at_service_level")
+    if users:
+        most = users["value"]
+        texts.append(
+            say("1 user at most within the targets")
+            if most == 1
+            else say("{users} users at most within the targets", users=count(most))
+        )
+    if texts:
+        page.field("cause" if missed else "room", say("; ").join(texts))
+
+
+def _is(term: Term, key: str) -> bool:
+    """Whether a breakdown is that of TTFT or TPOT."""
+    names = {"ttft": ("time to the first token", "TTFT"), "tpot": ("time of each later token", "TPOT")}
+    return any(term.name.startswith(name) or name in term.name for name in names[key])
+
+
+def _add_room(page: Page, document: Mapping[str, Any]) -> None:
+    """How many requests the KV cache holds."""
+    serving, question = document["serving"], document["question"]
+    tokens, requests = serving.get("kv_capacity_tokens"), serving.get("concurrency")
+    context, longest = value_of(question, "context"), serving.get("longest_context")
+    if not tokens or not requests or not context:
+        return
+    held = requests["value"]
+    if held < 1:
+        text = say("no KV cache for one request of {context} tokens", context=count(context))
+    elif held == 1:
+        text = say(
+            "KV cache for {tokens} tokens: 1 request of {context} tokens",
+            tokens=many(tokens["value"]),
+            context=count(context),
+        )
+    else:
+        text = say(
+            "KV cache for {tokens} tokens: {requests} requests of {context} tokens",
+            tokens=many(tokens["value"]),
+            requests=count(held),
+            context=count(context),
+        )
+    if longest and longest["value"] > context:
+        text = say("{text}; longest request {longest} tokens", text=text, longest=count(longest["value"]))
+    users = value_of(question, "concurrency") or 0
+    if 1 <= held < users:
+        text = say("{text}; {engine} starts, further requests queue", text=text, engine=engine_of(question))
+    page.field("room", text, drop=ROOM)
+
+
+def _add_speed(page: Page, document: Mapping[str, Any]) -> None:
+    """TTFT and TPOT at the load, and what comes out."""
+    serving = document["serving"]
+    page.field("speed", *speed_texts(serving, at_load(document["question"])))
+
+
+def speed_texts(serving: Mapping[str, Any], load: str) -> list[str]:
+    """Times of a token, then rates."""
+    ttft, tpot = serving.get("ttft_seconds"), serving.get("tpot_seconds")
+    times = []
+    if ttft:
+        times.append(f"TTFT {with_band(ttft['value'], serving.get('ttft_band'))}")
+    elif "ttft_seconds" in serving:
+        times.append(say("TTFT grows without end"))
+    if tpot:
+        times.append(f"TPOT {with_band(tpot['value'], serving.get('tpot_band'))}")
+    first = say(", ").join(times)
+    lines = [say("{times} {load}", times=first, load=load) if load else first]
+    rates = []
+    if one := serving.get("tokens_per_second_per_user"):
+        rates.append(say("{rate} output tokens/s per user", rate=significant(one["value"])))
+    if total := serving.get("tokens_per_second"):
+        rates.append(say("{rate} in all", rate=significant(total["value"])))
+    text = say(", ").join(rates)
+    if whole := serving.get("end_to_end_seconds"):
+        text = say("{text}; an answer takes {time}", text=text, time=seconds(whole["value"]))
+    return [*lines, *([text] if text else [])]
+
+
+def _cost(document: Mapping[str, Any]) -> str:
+    """Money of a million tokens at the load, what hosted models take, money of an hour."""
+    serving, hour = document["serving"], document.get("cost")
+    if not hour:
+        return ""
+    parts = []
+    million, users = serving.get("cost_per_million_tokens"), value_of(document["question"], "concurrency")
+    alone = users == 1 and not is_load_given(document["question"])
+    if million and not alone:
+        parts.append(say("{usd} USD per million tokens (input + output)", usd=money(million["value"])))
+        hosted = serving.get("hosted", {}).get("offers")
+        if hosted:
+            offer = hosted[0]
+            parts.append(
+                say(
+                    "hosted: {usd} ({provider})",
+                    usd=money(offer["cost_per_million_tokens"]["value"]),
+                    provider=offer["provider"],
+                )
+            )
+    price = usd_per_hour(document)
+    by_hour = say("{usd} USD per hour", usd=money(hour["value"]))
+    parts.append(say("{text} ({price})", text=by_hour, price=price) if price else by_hour)
+    if alone:
+        parts.append(say("cost per token needs a load: `--users N`"))
+    return say("; ").join(parts)
+
+
+def serving_change(document: Mapping[str, Any], move: Mapping[str, Any], *, nearest: bool = False) -> str:
+    """A suggestion: what it changes, before and after."""
+    serving, verdict = document["serving"], document["verdict"]
+    parts = []
+    rate, later = serving.get("tokens_per_second"), move.get("tokens_per_second")
+    if rate and later and significant(rate["value"]) != significant(later):
+        parts.append(
+            say("{before} -> {after} output tokens/s", before=significant(rate["value"]), after=significant(later))
+        )
+    for key, name in LIMITS:
+        figure, after = serving.get(f"{key}_seconds"), move.get(f"{key}_seconds")
+        if figure and after and seconds(figure["value"]) != seconds(after):
+            parts.append(f"{name} {seconds_change(figure['value'], after)}")
+    million = serving.get("cost_per_million_tokens")
+    parts.append(money_change(million["value"] if million else None, move.get("usd_per_million_tokens")))
+    if verdict["fits"] is not True or not any(parts):
+        parts.insert(
+            0, say("{before} -> {after} GiB", before=gib(verdict["needed_bytes"]), after=gib(move["needed_bytes"]))
+        )
+    text = with_changes(parts, move)
+    if nearest:
+        return say("nearest: {text}; still misses a target", text=text)
+    return text
+
+
+def serving_next(document: Mapping[str, Any], *, fits: bool) -> str:
+    """The following question: machines that serve the load, or how many users this one serves."""
+    question = document["question"]
+    model, machine = named_model(question), str(value_of(question, "on"))
+    if fits and not document["verdict"].get("missed"):
+        if "tpot_seconds" not in document["serving"]:
+            return f"tonnage plan --serve {model} --on {accelerator_of(machine)}"
+        context = value_of(question, "context")
+        length = f" {flag('context', context)}" if context else ""
+        return f"tonnage max users {model} --on {machine}{length}{given(question, ('ttft', 'tpot'))}"
+    load = given(question, ("concurrency", "request_rate", "input_tokens", "output_tokens", "ttft", "tpot"))
+    if "--users" not in load and "--request-rate" not in load:
+        load = f" --users {value_of(question, 'concurrency', 1)}{load}"
+    return f"tonnage plan --serve {model} --on {accelerator_of(machine)}{load}"

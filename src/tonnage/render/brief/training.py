@@ -1,0 +1,153 @@
+"""What the short text says of a training run: subject, speed, cost, a suggestion, the following question."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tonnage.language import say, say_as
+from tonnage.render.brief.layout import Page
+from tonnage.render.brief.numbers import (
+    count,
+    gib,
+    many,
+    money,
+    percent,
+    seconds,
+    seconds_change,
+    significant,
+    with_band,
+)
+from tonnage.render.brief.words import (
+    accelerator_of,
+    given,
+    gpus,
+    money_change,
+    named_model,
+    usd_per_hour,
+    value_of,
+    with_changes,
+)
+
+METHODS = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA", "dora": "DoRA"}
+PLANNED = ("sequence_length", "method", "lora_rank", "precision", "optimizer")
+HOUR, MILLION = 3600.0, 1e6
+
+
+def training_subject(document: Mapping[str, Any]) -> str:
+    """Model, machine, kind of training, runtime."""
+    question = document["question"]
+    machine, number = str(value_of(question, "on")), value_of(question, "accelerators", 1)
+    where = machine if number == 1 else say("{machine} ({gpus})", machine=machine, gpus=gpus(machine, number))
+    what = say(
+        "{model} on {where}: {kind}, {runtime}",
+        model=value_of(question, "model"),
+        where=where,
+        kind=kind_of(question),
+        runtime=runtime_of(question),
+    )
+    if question["sequence_length"]["from"] != "given":
+        return what
+    return say("{what}, {tokens}-token sequences", what=what, tokens=count(value_of(question, "sequence_length")))
+
+
+def kind_of(question: Mapping[str, Any]) -> str:
+    """How it is trained, and for what: full training, LoRA, DPO."""
+    method, objective = str(value_of(question, "method", "full")), str(value_of(question, "objective", "sft"))
+    kind = say(METHODS[method]) if method in METHODS else method
+    return kind if objective == "sft" else say("{kind}, {objective}", kind=kind, objective=objective.upper())
+
+
+def runtime_of(question: Mapping[str, Any]) -> str:
+    """The runtime as its option names it, and whose code it is."""
+    runtime, version = str(value_of(question, "runtime", "")), str(value_of(question, "runtime_version", ""))
+    code = version.partition(" ")[0]
+    return runtime if not code or code.lower().startswith(runtime) else f"{runtime} ({code})"
+
+
+def add_training(page: Page, document: Mapping[str, Any]) -> None:
+    """Speed of a step, the whole run, and money."""
+    run, step = document.get("run", {}), document.get("step_time")
+    if not step or not run:
+        page.field("speed", say("not known for this machine"))
+        return
+    parts = [
+        say("{time} per step", time=with_band(step["value"], run.get("step_time_band"))),
+        say("{rate} tokens/s", rate=significant(run["tokens_per_second"]["value"])),
+        f"MFU {percent(run['mfu']['value'])} %",
+        say("bound by {what}", what=say_as("bound", run["bound_by"])),
+    ]
+    lines = [say(", ").join(parts)]
+    if "seconds" in run:
+        lines.append(_whole_run(run))
+    page.field("speed", *lines)
+    if cost := _cost(document):
+        page.field("cost", cost)
+
+
+def _whole_run(run: Mapping[str, Any]) -> str:
+    whole = say(
+        "{tokens} tokens in {time}, {hours} GPU-hours",
+        tokens=many(run["tokens"]["value"]),
+        time=seconds(run["seconds"]["value"]),
+        hours=significant(run["accelerator_hours"]["value"]),
+    )
+    wanted = run.get("accelerators_for_deadline")
+    if wanted and run.get("deadline_met") is not None:
+        enough = say("{count} GPUs meet the deadline", count=count(wanted["value"]))
+        return say("{whole}; {enough}", whole=whole, enough=enough)
+    return whole
+
+
+def _cost(document: Mapping[str, Any]) -> str:
+    """Money of a million tokens, of an hour, and of the run; nothing where no price is known."""
+    cost, million = document.get("cost"), usd_per_million(document)
+    if not cost or million is None:
+        return ""
+    run = document["run"]
+    taken = run["seconds"]["value"] if "seconds" in run else document["step_time"]["value"]
+    parts = [
+        say("{usd} USD per million tokens", usd=money(million)),
+        say("{usd} USD per hour", usd=money(cost["value"] / taken * HOUR)),
+    ]
+    if "seconds" in run:
+        parts.insert(0, say("{usd} USD for the run", usd=money(cost["value"])))
+    text, price = say(", ").join(parts), usd_per_hour(document)
+    return say("{text} ({price})", text=text, price=price) if price else text
+
+
+def usd_per_million(document: Mapping[str, Any]) -> float | None:
+    """USD of a million tokens; None where no price is known."""
+    cost, run, step = document.get("cost"), document.get("run", {}), document.get("step_time")
+    if not cost or not step or not run:
+        return None
+    if "tokens" in run and "seconds" in run:
+        return float(cost["value"] / run["tokens"]["value"] * MILLION)
+    return float(cost["value"] / (step["value"] * run["tokens_per_second"]["value"]) * MILLION)
+
+
+def training_change(document: Mapping[str, Any], move: Mapping[str, Any], *, nearest: bool = False) -> str:
+    """A suggestion: what it changes, before and after."""
+    verdict = document["verdict"]
+    needed, after = verdict["needed_bytes"], move["needed_bytes"]
+    fits = say(", fits") if verdict["fits"] is not True and move["fits"] and not nearest else ""
+    parts = []
+    if gib(needed) != gib(after):
+        parts.append(say("{before} -> {after} GiB{fits}", before=gib(needed), after=gib(after), fits=fits))
+    run, change = document.get("run", {}), move.get("time_change")
+    if run and change is not None and "on" not in move["change"]:
+        before = run["tokens_per_second"]["value"]
+        rate = say("{before} -> {after} tokens/s", before=significant(before), after=significant(before / (1 + change)))
+        parts.append(rate)
+    elif document.get("step_time") and move.get("step_seconds"):
+        took = seconds_change(document["step_time"]["value"], move["step_seconds"])
+        parts.append(say("{change} per step", change=took))
+    parts.append(money_change(usd_per_million(document), move.get("usd_per_million_tokens")))
+    return with_changes(parts, move)
+
+
+def training_next(document: Mapping[str, Any], *, fits: bool) -> str:
+    """The following question: the best plan of this machine, or the fewest GPUs that hold it."""
+    question = document["question"]
+    on = str(value_of(question, "on"))
+    machine = on if fits else accelerator_of(on)
+    search = "" if fits else " --train"
+    return f"tonnage plan {named_model(question)}{search} --on {machine}{given(question, PLANNED)}"

@@ -1,0 +1,188 @@
+"""What several short texts share: names of machines, flags of a question, prices, suggestions, notes, commands."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tonnage.kernel.message import Message, Series
+from tonnage.language import say, worded
+from tonnage.render.brief.layout import GAP, Page
+from tonnage.render.brief.numbers import count, money
+
+CHIPS = ("TPU", "Trainium", "Inferentia")  # accelerators that nobody calls GPUs
+FLAGS = {"concurrency": "users"}  # the name of an option that people know better
+TIMES = ("ttft", "tpot")
+CHANGES = {
+    "machine": "machine",
+    "workload": "workload",
+    "numerics": "numerics",
+    "method": "method",
+}
+_COUNTS = re.compile(r"^(?:\d+x)+")
+_SAFE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
+# Notes that the second line, or the table of targets, says already.
+SAID = (
+    "{name} is made as {others} too: {taken} is taken.",
+    "--{bound} {limit} is not met: the {names} ({percentile}) {is_now}. ",
+)
+# In which order parts of the text are left out, the highest first (the peak of the bar is before all).
+FEWER_ROWS, MORE_NOTES, FEWER_ASSUMED, TWO_FIXES, NEXT = 88, 85, 80, 75, 70
+PROGRAM, NOTE, THREE_ROWS, ASSUMED, ONE_FIX, ONE_ROW, BETTER, ROOM = 65, 60, 55, 50, 45, 42, 40, 30
+
+Question = Mapping[str, Mapping[str, Any]]
+
+
+def value_of(question: Question, name: str, default: Any = None) -> Any:
+    """The value of an input; the default where the question does not have it."""
+    entry = question.get(name)
+    return default if entry is None else entry["value"]
+
+
+def gpus(machine: str, number: int) -> str:
+    """A number of accelerators."""
+    if any(name in machine for name in CHIPS):
+        return say("1 chip") if number == 1 else say("{count} chips", count=f"{number:,}")
+    return say("1 GPU") if number == 1 else say("{count} GPUs", count=f"{number:,}")
+
+
+def accelerator_of(machine: str) -> str:
+    """The name of a machine's accelerator: 8x8xH100-SXM-80GB is of H100-SXM-80GB."""
+    return _COUNTS.sub("", machine)
+
+
+def flag(name: str, value: Any) -> str:
+    """An input as people type it."""
+    option = FLAGS.get(name, name).replace("_", "-")
+    if isinstance(value, bool):
+        return f"--{option}" if value else f"--no-{option}"
+    if name in TIMES and isinstance(value, float | int):
+        return f"--{option} {value * 1e3:g}ms" if value < 1 else f"--{option} {value:g}s"
+    return f"--{option} {quoted(f'{value:.12g}' if isinstance(value, float) else str(value))}"
+
+
+def quoted(word: str) -> str:
+    """A word as a shell takes it."""
+    return word if word and _SAFE.fullmatch(word) else "'" + word.replace("'", "'\"'\"'") + "'"
+
+
+def assumed(question: Question, names: Iterable[str]) -> list[str]:
+    """Inputs that nobody gave, as flags, in the order of `names`."""
+    return [
+        flag(name, entry["value"])
+        for name in names
+        if (entry := question.get(name)) and entry["from"] not in ("given", "chosen") and entry["value"] is not None
+    ]
+
+
+def given(question: Question, names: Iterable[str]) -> str:
+    """Inputs that were given or chosen, as flags with a blank before each."""
+    return "".join(
+        f" {flag(name, entry['value'])}"
+        for name in names
+        if (entry := question.get(name)) and entry["from"] in ("given", "chosen") and entry["value"] is not None
+    )
+
+
+def flags_of(move: Mapping[str, Any]) -> str:
+    """A change as it is typed."""
+    return " ".join(flag(name, value) for name, value in move["change"].items())
+
+
+def named_model(question: Question) -> str:
+    """MODEL as it is typed."""
+    return quoted(str(value_of(question, "model")))
+
+
+# ---- the load
+
+
+def users_text(users: float | None) -> str:
+    """A number of users; nothing where it is not known."""
+    if not users:
+        return ""
+    return say("1 user") if users == 1 else say("{users} users", users=count(users))
+
+
+def at_load(question: Question) -> str:
+    """At which load the times hold."""
+    if "trace" in question:
+        return say("in the trace's mean")
+    if "request_rate" in question:
+        return say("at {rate} requests/s", rate=f"{value_of(question, 'request_rate'):g}")
+    users = users_text(value_of(question, "concurrency"))
+    return say("at {users}", users=users) if users else ""
+
+
+def is_load_given(question: Question) -> bool:
+    """Whether users, a rate or a trace were given."""
+    if "trace" in question or "request_rate" in question:
+        return True
+    return question.get("concurrency", {}).get("from") in ("given", "chosen")
+
+
+# ---- prices
+
+
+def usd_per_hour(document: Mapping[str, Any]) -> str:
+    """Whose price it is, and when it was looked up; nothing where nobody says."""
+    entry = document["question"].get("price")
+    if entry is None:
+        return ""
+    facts = dict(_facts(entry.get("why", "")))
+    where = str(entry["value"]).removesuffix(", all")
+    kind = say(str(facts["kind"])) if "kind" in facts else ""
+    return say(", ").join(filter(None, (where, kind, str(facts.get("as_of", "")))))
+
+
+def _facts(text: Any) -> Iterator[tuple[str, Any]]:
+    """Values of a message, and of the messages in it."""
+    if isinstance(text, Series):
+        for item in text.items:
+            yield from _facts(item)
+    elif isinstance(text, Message):
+        for name, value in text.values.items():
+            yield name, value
+            yield from _facts(value)
+
+
+# ---- suggestions, notes, commands
+
+
+def changed(move: Mapping[str, Any]) -> str:
+    """What a move changes beside memory and speed; nothing where it changes nothing."""
+    return say(CHANGES[move["changes"]]) if move["changes"] in CHANGES else ""
+
+
+def with_changes(parts: Iterable[str], move: Mapping[str, Any]) -> str:
+    """`--flag: one thing, another; changes the numerics`."""
+    text = say("`{option}`: {what}", option=flags_of(move), what=say(", ").join(filter(None, parts)))
+    change = changed(move)
+    return say("{text}; changes {what}", text=text, what=change) if change else text
+
+
+def money_change(before: float | None, after: float | None) -> str:
+    """USD per million tokens, before and after, where that is known and not the same."""
+    if before is None or after is None or money(before) == money(after):
+        return ""
+    return say("{before} -> {after} USD/M tokens", before=money(before), after=money(after))
+
+
+def add_notes(page: Page, warnings: Sequence[str], most: int = 2) -> None:
+    """Notes of an answer, a few of them, without those that other lines say already."""
+    notes = [warning for warning in warnings if not _said(warning)]
+    for at, warning in enumerate(notes[:most]):
+        page.field("" if at else "note", worded(warning), drop=MORE_NOTES if at else NOTE)
+    if len(notes) > most:
+        page.field("", say("+{count} with `-v`", count=len(notes) - most), drop=MORE_NOTES + 1)
+
+
+def _said(warning: str) -> bool:
+    if isinstance(warning, Series):
+        return bool(warning.items) and _said(warning.items[0])
+    return isinstance(warning, Message) and warning.template in SAID
+
+
+def add_more(page: Page, *, html: bool = True) -> None:
+    """Where to look further."""
+    items = [say("`-v` all figures"), say("`--formulas` how"), "`--json`", *(["`--html FILE`"] if html else [])]
+    page.field("more", GAP.join(items))
