@@ -144,16 +144,6 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Public names are imported when they are first used: `import tonnage` costs nothing."""
-    if name not in _WHERE:
-        raise AttributeError(_unknown(name))
-    from importlib import import_module
-
-    found = globals()[name] = getattr(import_module(_WHERE[name]), name)
-    return found
-
-
 def _unknown(name: str) -> str:
     """The error of a name that there is not, with the nearest: `max` of the command line is `maximum`."""
     if name.startswith("_"):  # asked for by tools that look whether it is there
@@ -169,6 +159,18 @@ def _unknown(name: str) -> str:
         name=name,
         near=joined(" or ", map(repr, near)),
     )
+
+
+if not TYPE_CHECKING:  # type checkers know the names, and that there are no others
+
+    def __getattr__(name: str) -> Any:
+        """Public names are imported when they are first used: `import tonnage` costs nothing."""
+        if name not in _WHERE:
+            raise AttributeError(_unknown(name))
+        from importlib import import_module
+
+        found = globals()[name] = getattr(import_module(_WHERE[name]), name)
+        return found
 
 
 def __dir__() -> list[str]:
