@@ -128,7 +128,7 @@ class ModelsForMachine(machines.ModelsForMachine, Framed, frozen=True, kw_only=T
         return self.rows()
 
     def _repr_html_(self) -> str:
-        from tonnage.render.html_table import html_table
+        from tonnage.api.html_table import html_table
 
         return html_table([structs.asdict(run) for run in self.widest], SHOWN_OF_RUNS)
 

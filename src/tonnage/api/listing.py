@@ -17,16 +17,17 @@ from tonnage.question.subjects.plan import SearchOptions, ServingPlanOptions
 from tonnage.question.subjects.run import RunOptions
 from tonnage.question.subjects.serving import ServingOptions
 from tonnage.question.subjects.training import TrainingOptions
+from tonnage.question.verbs import LOAD_TITLE, MONEY_TITLE
 
 Verb = Literal["train", "serve", "plan_training", "plan_serving"]
 GROUPS: Mapping[type[Options], str] = {
     SearchOptions: "search",
     ServingPlanOptions: "search",
     TrainingOptions: "training",
-    RunOptions: "whole run",
+    RunOptions: "run",
     ServingOptions: "serving",
-    LoadOptions: "load and latency targets",
-    BillOptions: "money and power",
+    LoadOptions: LOAD_TITLE,
+    BillOptions: MONEY_TITLE,
 }
 SUBJECTS: Mapping[str, tuple[type[Options], ...]] = {
     "train": (TrainingOptions, RunOptions, BillOptions),
@@ -99,7 +100,7 @@ class ListedOptions(Struct, Framed, frozen=True, kw_only=True):
         return self.rows()
 
     def _repr_html_(self) -> str:
-        from tonnage.render.html_table import html_table
+        from tonnage.api.html_table import html_table
 
         return html_table(self.rows(), ("name", "type", "unit", "default", "meaning"))
 
