@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -56,6 +57,44 @@ def test_every_answer_shows_itself_in_a_notebook(kind):
         "the notebook keeps its own look"
     )
     assert answer(kind)._repr_markdown_().startswith("**")
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    playwright = pytest.importorskip("playwright.sync_api", reason="themes are tested in a browser (extra test)")
+    found = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("no Chromium is installed")
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "theme", "ground"),
+    [
+        ("light", "", "light"),
+        ("dark", "", "dark"),
+        ("light", 'data-jp-theme-light="false"', "dark"),
+        ("dark", 'data-jp-theme-light="true"', "light"),
+        ("light", 'class="vscode-dark"', "dark"),
+        ("dark", 'theme="light"', "light"),
+    ],
+)
+def test_an_answer_has_the_ground_of_its_notebook_or_else_of_the_system(scheme, theme, ground, chromium):
+    page = chromium.new_page(color_scheme=scheme)
+    page.set_content(f"<body {theme}>{answer('train')._repr_html_()}</body>")
+
+    def brightness(selector, name):
+        colour = page.evaluate(f"getComputedStyle(document.querySelector('{selector}')).{name}")
+        return sum(int(part) for part in re.findall(r"\d+", colour)[:3])
+
+    is_light = brightness(".tonnage", "backgroundColor") > 600
+    assert is_light == (ground == "light")
+    for selector in (".tonnage", ".tonnage td"):
+        assert brightness(selector, "color") < 200 if is_light else brightness(selector, "color") > 500
+    page.close()
 
 
 def test_without_jinja_a_notebook_shows_the_text(without_jinja):
