@@ -1,8 +1,8 @@
 """What `train` and `serve` return in Python: the answer with its text, report, tables and pictures."""
 
 import os
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from tonnage.api.reports import Reported
 from tonnage.estimate.answer import form
@@ -10,6 +10,20 @@ from tonnage.kernel.term import Term
 
 if TYPE_CHECKING:
     import plotly.graph_objects
+
+
+class PartRow(TypedDict):
+    """A part of the memory of the fullest GPU. `level`: 0 is the total; `share`: of the total."""
+
+    part: str
+    level: int
+    bytes: int
+    gib: float
+    share: float
+    basis: str
+    formula: str | None
+    text: str
+    source: str
 
 
 class Answer(form.Answer, Reported, frozen=True, kw_only=True):
@@ -82,7 +96,7 @@ class Answer(form.Answer, Reported, frozen=True, kw_only=True):
             )
         )
 
-    def parts(self) -> list[dict[str, Any]]:
+    def parts(self) -> list[PartRow]:
         """Return the parts of the memory of the fullest GPU, each before its own parts, which add up to it.
 
         Each is a dictionary: part, level (0: the total), bytes, gib, share (of the total), basis, formula, text,
@@ -103,7 +117,7 @@ class Answer(form.Answer, Reported, frozen=True, kw_only=True):
             for level, term in _added(self.memory, 0)
         ]
 
-    def _frame_rows(self, names: Sequence[str]) -> list[dict[str, Any]]:
+    def _frame_rows(self, names: Sequence[str]) -> Sequence[Mapping[str, Any]]:
         return self.rows(*names) if names else self.parts()
 
     def plot(self, path: str | os.PathLike[str]) -> None:

@@ -37,6 +37,8 @@ for move in answer.advice:
     assert_type(move.text, str)
     assert_type(move.needed_bytes, int)
 assert_type(answer.document.verdict.needed_bytes, int | None)
+for part in answer.parts():
+    assert_type(part["gib"], float)
 assert_type(answer.text(), str)
 assert_type(answer.to_html(), str | None)
 
