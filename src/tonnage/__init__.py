@@ -144,21 +144,24 @@ __all__ = [
 ]
 
 
-def _unknown(name: str) -> str:
-    """The error of a name that there is not, with the nearest: `max` of the command line is `maximum`."""
-    if name.startswith("_"):  # asked for by tools that look whether it is there
-        return Message("module 'tonnage' has no attribute {name!r}", name=name)
-    from tonnage.kernel.message import joined
-    from tonnage.kernel.registry import nearest
+class _NoAttribute(AttributeError):
+    """A name that there is not. The nearest is looked for when the error is shown: imports of submodules ask first
+    whether the package has such a name.
+    """
 
-    near = {"max": ["maximum"], "plan": ["plan_training", "plan_serving"]}.get(name) or nearest(name, __all__)
-    if not near:
-        return Message("module 'tonnage' has no attribute {name!r}", name=name)
-    return Message(
-        "module 'tonnage' has no attribute {name!r}. Did you mean {near}?",
-        name=name,
-        near=joined(" or ", map(repr, near)),
-    )
+    def __str__(self) -> str:
+        from tonnage.kernel.message import joined
+        from tonnage.kernel.registry import nearest
+
+        name = str(self.name)
+        near = {"max": ["maximum"], "plan": ["plan_training", "plan_serving"]}.get(name) or nearest(name, __all__)
+        if not near:
+            return Message("module 'tonnage' has no attribute {name!r}", name=name)
+        return Message(
+            "module 'tonnage' has no attribute {name!r}. Did you mean {near}?",
+            name=name,
+            near=joined(" or ", map(repr, near)),
+        )
 
 
 if not TYPE_CHECKING:  # type checkers know the names, and that there are no others
@@ -166,7 +169,7 @@ if not TYPE_CHECKING:  # type checkers know the names, and that there are no oth
     def __getattr__(name: str) -> Any:
         """Public names are imported when they are first used: `import tonnage` costs nothing."""
         if name not in _WHERE:
-            raise AttributeError(_unknown(name))
+            raise _NoAttribute(name=name)
         from importlib import import_module
 
         found = globals()[name] = getattr(import_module(_WHERE[name]), name)

@@ -4,6 +4,8 @@ argument.
 
 import inspect
 import itertools
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -159,6 +161,12 @@ def test_a_column_of_a_table_has_the_name_of_the_option(column, meant):
 def test_a_function_that_there_is_not_is_answered_with_the_nearest(name, meant):
     with pytest.raises(AttributeError, match=f"no attribute '{name}'. Did you mean '{meant}'"):
         getattr(tonnage, name)
+
+
+def test_nearest_names_are_looked_for_only_when_an_error_is_shown():
+    code = "import sys, tonnage; tonnage.train, hasattr(tonnage, 'trian'); print('difflib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_dir_lists_what_is_public_alone():
