@@ -1,4 +1,13 @@
-"""tonnage: does a large language model fit a machine, where does its memory go, what would make it fit, and why.
+"""Does a large language model fit a machine, in training or serving, how fast, at what price, and why.
+
+- train, serve: one question, one Answer; maximum: the largest context, batch, users, ... that fits
+- plan_training, plan_serving, place: the best plans and machines; frontier: speed against throughput
+- compare: a table of models, machines and options; train_many, serve_many: a table of questions
+- for_my_machine: which models run here; list_models, list_accelerators, read, cluster, accelerator: the catalogue
+- options: everything that a function takes by name; explain, rule: what a name means, a rule of thumb
+
+An option that is not given has its default, which `answer.question` names with its reason. Figures are in base units:
+bytes, seconds, FLOP, tokens/s, USD. Errors are TonnageError: InvalidInput, UnknownName, InvalidPlan, MissingDatum.
 
 >>> import tonnage
 >>> answer = tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", sequence_length=8192, recompute="full")
@@ -11,15 +20,26 @@ from typing import TYPE_CHECKING, Any
 from tonnage.kernel.message import Message
 
 if TYPE_CHECKING:  # for type checkers: the names are imported when they are first used
-    from tonnage.api.answers import Answer, for_my_machine, frontier, maximum, read, serve, train
-    from tonnage.api.answers import max as max
+    from tonnage.api.answer import Answer
+    from tonnage.api.answers import (
+        Frontier,
+        Maximum,
+        ModelsForMachine,
+        for_my_machine,
+        frontier,
+        maximum,
+        read,
+        serve,
+        train,
+    )
     from tonnage.api.comparing import Comparison, compare
     from tonnage.api.following import SearchProgress
+    from tonnage.api.listing import options
     from tonnage.api.many import serve_many, train_many
-    from tonnage.api.planning import place, plan_serving, plan_training
+    from tonnage.api.planning import Placed, ServingPlans, TrainingPlans, place, plan_serving, plan_training
     from tonnage.architectures import Model
     from tonnage.catalogue import accelerator, cluster
-    from tonnage.kernel.errors import TonnageError
+    from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError, UnknownName
     from tonnage.kernel.term import Term
     from tonnage.question.subjects.load import LoadOptions
     from tonnage.question.subjects.money import BillOptions
@@ -28,66 +48,95 @@ if TYPE_CHECKING:  # for type checkers: the names are imported when they are fir
     from tonnage.question.subjects.serving import ServingOptions
     from tonnage.question.subjects.training import TrainingOptions
     from tonnage.spec import Cluster
+    from tonnage.verbs.lookups import explain, list_accelerators, list_models, rule
 
 from tonnage.kernel.version import __version__ as __version__
 
 _WHERE = {
-    "Answer": "tonnage.api.answers",
+    "Answer": "tonnage.api.answer",
     "BillOptions": "tonnage.question.subjects.money",
     "Cluster": "tonnage.spec",
     "Comparison": "tonnage.api.comparing",
+    "Frontier": "tonnage.api.answers",
+    "InvalidInput": "tonnage.kernel.errors",
+    "InvalidPlan": "tonnage.kernel.errors",
     "LoadOptions": "tonnage.question.subjects.load",
+    "Maximum": "tonnage.api.answers",
+    "MissingDatum": "tonnage.kernel.errors",
     "Model": "tonnage.architectures",
+    "ModelsForMachine": "tonnage.api.answers",
+    "Placed": "tonnage.api.planning",
     "RunOptions": "tonnage.question.subjects.run",
     "SearchOptions": "tonnage.question.subjects.plan",
     "SearchProgress": "tonnage.api.following",
     "ServingOptions": "tonnage.question.subjects.serving",
     "ServingPlanOptions": "tonnage.question.subjects.plan",
+    "ServingPlans": "tonnage.api.planning",
     "Term": "tonnage.kernel.term",
     "TonnageError": "tonnage.kernel.errors",
     "TrainingOptions": "tonnage.question.subjects.training",
+    "TrainingPlans": "tonnage.api.planning",
+    "UnknownName": "tonnage.kernel.errors",
     "accelerator": "tonnage.catalogue",
     "cluster": "tonnage.catalogue",
     "compare": "tonnage.api.comparing",
+    "explain": "tonnage.verbs.lookups",
     "for_my_machine": "tonnage.api.answers",
     "frontier": "tonnage.api.answers",
-    "max": "tonnage.api.answers",
+    "list_accelerators": "tonnage.verbs.lookups",
+    "list_models": "tonnage.verbs.lookups",
     "maximum": "tonnage.api.answers",
+    "options": "tonnage.api.listing",
     "place": "tonnage.api.planning",
     "plan_serving": "tonnage.api.planning",
     "plan_training": "tonnage.api.planning",
     "read": "tonnage.api.answers",
+    "rule": "tonnage.verbs.lookups",
     "serve": "tonnage.api.answers",
     "serve_many": "tonnage.api.many",
     "train": "tonnage.api.answers",
     "train_many": "tonnage.api.many",
 }
-# Without `max`, which `from tonnage import *` would put in the place of Python's own.
 __all__ = [
     "Answer",
     "BillOptions",
     "Cluster",
     "Comparison",
+    "Frontier",
+    "InvalidInput",
+    "InvalidPlan",
     "LoadOptions",
+    "Maximum",
+    "MissingDatum",
     "Model",
+    "ModelsForMachine",
+    "Placed",
     "RunOptions",
     "SearchOptions",
     "SearchProgress",
     "ServingOptions",
     "ServingPlanOptions",
+    "ServingPlans",
     "Term",
     "TonnageError",
     "TrainingOptions",
+    "TrainingPlans",
+    "UnknownName",
     "accelerator",
     "cluster",
     "compare",
+    "explain",
     "for_my_machine",
     "frontier",
+    "list_accelerators",
+    "list_models",
     "maximum",
+    "options",
     "place",
     "plan_serving",
     "plan_training",
     "read",
+    "rule",
     "serve",
     "serve_many",
     "train",
@@ -95,15 +144,37 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Public names are imported when they are first used: `import tonnage` costs nothing."""
-    if name not in _WHERE:
-        raise AttributeError(Message("module 'tonnage' has no attribute {name!r}", name=name))
-    from importlib import import_module
+class _NoAttribute(AttributeError):
+    """A name that there is not. The nearest is looked for when the error is shown: imports of submodules ask first
+    whether the package has such a name.
+    """
 
-    found = globals()[name] = getattr(import_module(_WHERE[name]), name)
-    return found
+    def __str__(self) -> str:
+        from tonnage.kernel.message import joined
+        from tonnage.kernel.registry import nearest
+
+        name = str(self.name)
+        near = {"max": ["maximum"], "plan": ["plan_training", "plan_serving"]}.get(name) or nearest(name, __all__)
+        if not near:
+            return Message("module 'tonnage' has no attribute {name!r}", name=name)
+        return Message(
+            "module 'tonnage' has no attribute {name!r}. Did you mean {near}?",
+            name=name,
+            near=joined(" or ", map(repr, near)),
+        )
+
+
+if not TYPE_CHECKING:  # type checkers know the names, and that there are no others
+
+    def __getattr__(name: str) -> Any:
+        """Public names are imported when they are first used: `import tonnage` costs nothing."""
+        if name not in _WHERE:
+            raise _NoAttribute(name=name)
+        from importlib import import_module
+
+        found = globals()[name] = getattr(import_module(_WHERE[name]), name)
+        return found
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_WHERE]
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

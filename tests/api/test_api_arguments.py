@@ -4,6 +4,8 @@ argument.
 
 import inspect
 import itertools
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,8 +30,14 @@ GIVEN = {
     "read": {"text": "gpt2"},
     "cluster": {"text": "h100"},
     "accelerator": {"name": "h100"},
+    "options": {"verb": "serve"},
+    "explain": {"name": "goodput"},
+    "rule": {"name": "A6"},
+    "list_models": {},
+    "list_accelerators": {},
 }
-WITH_OPTIONS = [name for name in GIVEN if name not in ("read", "cluster", "accelerator")]
+WITHOUT_OPTIONS = ("read", "cluster", "accelerator", "options", "explain", "rule", "list_models", "list_accelerators")
+WITH_OPTIONS = [name for name in GIVEN if name not in WITHOUT_OPTIONS]
 # Names that a function on the way of an answer has for something else, and names that nobody knows.
 NAMES = (
     "verb",
@@ -121,16 +129,45 @@ def test_arguments_that_a_function_cannot_take_are_bad_input_and_no_type_error(c
         call()
 
 
-def test_short_names_of_the_command_line_are_names_of_options_in_python_too():
-    short = tonnage.serve("llama-3.1-8b", on="2xh100", users=12, tp=2, ctx=4096)
-    long = tonnage.serve("llama-3.1-8b", on="2xh100", concurrency=12, tensor_parallel_size=2, context=4096)
-    assert short.to_dict() == long.to_dict() and short.command == long.command
-    assert (
-        tonnage.compare("llama-3.1-8b", "h100", users=4).rows
-        == tonnage.compare("llama-3.1-8b", "h100", concurrency=4).rows
-    )
+@pytest.mark.parametrize(
+    ("name", "argument", "meant"),
+    [
+        ("serve", "users", "concurrency"),
+        ("serve", "ctx", "context"),
+        ("serve", "max_model_len", "context"),
+        ("train", "seq_length", "sequence_length"),
+        ("train", "tp", "tensor_parallel_size"),
+        ("train", "reserve", "reserve_bytes"),
+        ("maximum", "advise", "advice"),
+        ("compare", "users", "concurrency"),
+        ("plan_training", "gbs", "global_batch_size"),
+        ("plan_serving", "users", "concurrency"),
+        ("rule", "seq", "sequence_length"),
+        ("read", "txt", "text"),
+    ],
+)
+def test_a_thing_has_one_name_in_python_and_any_other_is_answered_with_it(name, argument, meant):
+    with pytest.raises(UnknownName, match=f"is called '{argument}'. Did you mean '{meant}'"):
+        getattr(tonnage, name)(**GIVEN[name], **{argument: 4})
 
 
-def test_an_option_under_two_of_its_names_is_refused():
-    with pytest.raises(InvalidInput, match="concurrency is given twice"):
-        tonnage.serve("llama-3.1-8b", on="h100", users=12, concurrency=3)
+@pytest.mark.parametrize(("column", "meant"), [("mbs", "micro_batch_size"), ("seq_length", "sequence_length")])
+def test_a_column_of_a_table_has_the_name_of_the_option(column, meant):
+    with pytest.raises(UnknownName, match=f"no option is called '{column}'. Did you mean '{meant}'"):
+        tonnage.train_many({"model": ["gpt2"], "on": ["h100"], column: [1]})
+
+
+@pytest.mark.parametrize(("name", "meant"), [("max", "maximum"), ("plan", "plan_training"), ("trian", "train")])
+def test_a_function_that_there_is_not_is_answered_with_the_nearest(name, meant):
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'. Did you mean '{meant}'"):
+        getattr(tonnage, name)
+
+
+def test_nearest_names_are_looked_for_only_when_an_error_is_shown():
+    code = "import sys, tonnage; tonnage.train, hasattr(tonnage, 'trian'); print('difflib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_dir_lists_what_is_public_alone():
+    assert {name for name in dir(tonnage) if not name.startswith("__")} == set(tonnage.__all__)

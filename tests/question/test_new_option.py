@@ -110,7 +110,10 @@ def test_assistants_can_give_it(faces):
 def test_python_has_it_with_its_type_and_its_help(faces):
     assert "- prefetch_layers [layers]: layers fetched ahead of time (default: 1)" in faces["python"]
     assert faces["value"] == 3
-    assert "    prefetch_layers: int | None\n    prefetch: int | None\n" in faces["types"]
+    assert (
+        '    prefetch_layers: int | None\n    """layers fetched ahead of time [layers]; default: 1"""\n'
+        in faces["types"]
+    )
 
 
 def test_the_documentation_and_the_texts_to_translate_have_it(faces):

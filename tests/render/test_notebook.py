@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -56,6 +57,44 @@ def test_every_answer_shows_itself_in_a_notebook(kind):
         "the notebook keeps its own look"
     )
     assert answer(kind)._repr_markdown_().startswith("**")
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    playwright = pytest.importorskip("playwright.sync_api", reason="themes are tested in a browser (extra test)")
+    found = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("no Chromium is installed")
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "theme", "ground"),
+    [
+        ("light", "", "light"),
+        ("dark", "", "dark"),
+        ("light", 'data-jp-theme-light="false"', "dark"),
+        ("dark", 'data-jp-theme-light="true"', "light"),
+        ("light", 'class="vscode-dark"', "dark"),
+        ("dark", 'theme="light"', "light"),
+    ],
+)
+def test_an_answer_has_the_ground_of_its_notebook_or_else_of_the_system(scheme, theme, ground, chromium):
+    page = chromium.new_page(color_scheme=scheme)
+    page.set_content(f"<body {theme}>{answer('train')._repr_html_()}</body>")
+
+    def brightness(selector, name):
+        colour = page.evaluate(f"getComputedStyle(document.querySelector('{selector}')).{name}")
+        return sum(int(part) for part in re.findall(r"\d+", colour)[:3])
+
+    is_light = brightness(".tonnage", "backgroundColor") > 600
+    assert is_light == (ground == "light")
+    for selector in (".tonnage", ".tonnage td"):
+        assert brightness(selector, "color") < 200 if is_light else brightness(selector, "color") > 500
+    page.close()
 
 
 def test_without_jinja_a_notebook_shows_the_text(without_jinja):
@@ -125,16 +164,84 @@ def test_frames_hold_the_rows(kind):
     polars = pytest.importorskip("polars")
     pytest.importorskip("pandas")
     made = answer(kind)
-    rows = made.rows()
-    frame = made.to_polars()
+    names = tuple(dict.fromkeys(row["path"].split("/")[0] for row in made.rows()))
+    rows = made.rows(*names)
+    assert rows == made.rows()
+    frame = made.to_polars(*names)
     assert frame.columns == COLUMNS and frame.schema["value"] == polars.Float64
     assert frame.to_dicts() == rows
-    other = made.to_pandas()
+    other = made.to_pandas(*names)
     assert list(other.columns) == COLUMNS and str(other["value"].dtype) == "float64"
     assert other["value"].tolist() == [row["value"] for row in rows] and other["formula"].tolist() == [
         row["formula"] for row in rows
     ]
     assert made.to_polars("memory").height == len(made.rows("memory"))
+
+
+@pytest.mark.parametrize("kind", ["train", "serve"])
+def test_a_frame_has_the_parts_of_memory_which_add_up(kind):
+    polars = pytest.importorskip("polars")
+    made = answer(kind)
+    frame = made.frame(to="polars")
+    assert frame.columns == ["part", "level", "bytes", "gib", "share", "basis", "formula", "text", "source"]
+    assert frame.schema["bytes"] == polars.Int64 and frame.to_dicts() == made.parts()
+    total, *parts = made.parts()
+    assert (total["part"], total["level"], total["share"]) == (made.memory.name, 0, 1)
+    first = [part for part in parts if part["level"] == 1]
+    assert [part["part"] for part in first] == [child.name for child in made.memory.children if child.value]
+    assert sum(part["bytes"] for part in first) == pytest.approx(made.needed_bytes, abs=len(first))
+    assert all(part["gib"] * 2**30 == pytest.approx(part["bytes"], abs=1) for part in parts)
+
+
+def test_a_frame_is_of_the_library_that_the_program_imported(monkeypatch):
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    made = answer("compare")
+    monkeypatch.delitem(sys.modules, "pandas")
+    assert isinstance(made.frame(), polars.DataFrame)
+    monkeypatch.setitem(sys.modules, "pandas", pandas)
+    assert isinstance(made.frame(), pandas.DataFrame)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert isinstance(made.frame("on", "verdict"), polars.DataFrame)
+    with pytest.raises(InvalidInput, match=r"to takes pandas or polars\. Got 'numpy'"):
+        made.frame(to="numpy")
+
+
+def test_without_pandas_and_polars_a_frame_says_what_to_install(monkeypatch):
+    for name in ("pandas", "polars"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for made in (answer("train"), answer("plan train"), answer("compare"), answer("frontier"), tonnage.options()):
+        with pytest.raises(InvalidInput, match=r"data frames need pandas or polars: pip install 'tonnage\[notebook\]'"):
+            made.frame()
+
+
+@pytest.mark.parametrize("kind", ASKED)
+def test_an_answer_is_one_short_line_to_look_at(kind):
+    shown = repr(answer(kind))
+    assert shown.startswith("<") and shown.endswith(">") and "\n" not in shown and len(shown) < 200
+
+
+def test_models_clusters_and_figures_are_one_short_line_too():
+    made = answer("train")
+    assert repr(made.memory).startswith("<Term memory at the peak: ") and "GiB>" in repr(made.memory)
+    assert len(repr(made.run)) < 3000
+    assert repr(tonnage.cluster("2x8xh100")) == "<Cluster 2x8xH100-SXM-80GB: 16 accelerators of 79.10 GiB>"
+    assert repr(tonnage.read("gpt2")) == ("<Model gpt2: GPT2LMHeadModel, 124,439,808 parameters, context 1,024 tokens>")
+
+
+def test_the_best_plan_is_an_answer_as_train_and_serve_give_it():
+    for kind in ("plan train", "plan serve"):
+        best = answer(kind).best
+        assert isinstance(best, tonnage.Answer) and best.fits and best.text().startswith("fits")
+    plans = answer("plan train").plans
+    assert all(isinstance(plan.answer, tonnage.Answer) for plan in plans)
+    assert plans[0].answer.command == answer("plan train").to_dict()["plans"][0]["text"]
+    assert isinstance(answer("max").answer, tonnage.Answer)
+
+
+def test_lists_show_themselves_as_tables_with_their_text_escaped(monkeypatch):
+    page = Page(tonnage.options("serve")._repr_html_())
+    assert {tag for tag, _ in page.tags} == {"table", "thead", "tbody", "tr", "th", "td"}
+    assert "the engine's own" in page.text and "<script" not in tonnage.options("serve")._repr_html_()
 
 
 @pytest.mark.parametrize(

@@ -141,16 +141,16 @@ def test_adapters_are_what_users_ask_for_and_never_left_out():
 
 def test_the_largest_model_is_searched_with_the_options_of_each_model():
     with_experts = tonnage.maximum(
-        "model", on="8xh100", expert_parallel_size=8, context=4096, weights="fp8", engine="vllm", advise=False
+        "model", on="8xh100", expert_parallel_size=8, context=4096, weights="fp8", engine="vllm", advice=False
     )
-    without = tonnage.maximum("model", on="8xh100", context=4096, weights="fp8", engine="vllm", advise=False)
+    without = tonnage.maximum("model", on="8xh100", context=4096, weights="fp8", engine="vllm", advice=False)
     assert with_experts.value is not None and without.value is not None
     dense = tonnage.maximum(
-        "model", on="h100", expert_parallel_size=1, context=4096, weights="fp8", engine="vllm", advise=False
+        "model", on="h100", expert_parallel_size=1, context=4096, weights="fp8", engine="vllm", advice=False
     )
     assert (
         dense.value
-        == tonnage.maximum("model", on="h100", context=4096, weights="fp8", engine="vllm", advise=False).value
+        == tonnage.maximum("model", on="h100", context=4096, weights="fp8", engine="vllm", advice=False).value
     )
 
 

@@ -40,7 +40,7 @@ def _small():
 
 
 def test_beyond_the_models_context_memory_has_a_word_of_its_own():
-    found = tonnage.maximum("context", "llama-3.1-8b", on="h100", advise=False).to_dict()
+    found = tonnage.maximum("context", "llama-3.1-8b", on="h100", advice=False).to_dict()
     assert found["value"] == 131072 and found["limit"]["by"] == "model" and found["beyond"]["fits"]
     memory = found["memory_value"]
     assert (
@@ -50,13 +50,13 @@ def test_beyond_the_models_context_memory_has_a_word_of_its_own():
 
 
 def test_a_table_of_positions_ends():
-    found = tonnage.maximum("context", "gpt2", on="rtx-4090", advise=False).to_dict()
+    found = tonnage.maximum("context", "gpt2", on="rtx-4090", advice=False).to_dict()
     assert found["value"] == 1024 and found["limit"]["by"] == "model" and found["memory_value"] is None
     assert "has no more positions" in found["beyond"]["refused"] and found["beyond"]["fits"] is False
 
 
 def test_a_state_of_fixed_size_has_no_limit():
-    found = tonnage.maximum("context", "mamba-2.8b", on="rtx-4090", advise=False)
+    found = tonnage.maximum("context", "mamba-2.8b", on="rtx-4090", advice=False)
     assert found.to_dict()["limit"]["by"] == "nothing" and "no limit was found" in found.text()
 
 
@@ -82,7 +82,7 @@ def test_a_service_level_that_one_request_breaks_is_not_served():
 
 def test_percentiles_of_users_that_replicas_do_not_share_evenly_are_simulated():
     limits = {"input_tokens": 500, "output_tokens": 20, "ttft": "400ms", "percentile": "p90", "tensor_parallel_size": 1}
-    found = tonnage.maximum("users", "llama-3.1-8b", on="2xrtx-4090", advise=False, **limits)
+    found = tonnage.maximum("users", "llama-3.1-8b", on="2xrtx-4090", advice=False, **limits)
     assert found.found.limit.by == "service level"
     for value, met in ((found.value, True), (found.value + 1, False)):
         answer = tonnage.serve("llama-3.1-8b", on="2xrtx-4090", concurrency=value, **limits)
@@ -90,7 +90,7 @@ def test_percentiles_of_users_that_replicas_do_not_share_evenly_are_simulated():
 
 
 def test_prompts_within_a_service_level():
-    found = tonnage.maximum("input", "llama-3.1-8b", on="h100", output_tokens=500, ttft="1s", advise=False)
+    found = tonnage.maximum("input", "llama-3.1-8b", on="h100", output_tokens=500, ttft="1s", advice=False)
     for value, met in ((found.value, True), (found.value + 1, False)):
         answer = tonnage.serve("llama-3.1-8b", on="h100", input_tokens=value, output_tokens=500, ttft="1s")
         assert answer.serving.service_level.met is met
@@ -161,7 +161,7 @@ def test_the_largest_served_model_is_what_trying_all_finds(monkeypatch, options)
     found = tonnage.maximum(
         "model",
         on=machine,
-        advise=False,
+        advice=False,
         **{name: each for name in ("context", "weights") if (each := getattr(options, name)) is not None},
     )
     context = options.context or 8192
@@ -182,7 +182,7 @@ def test_the_largest_model_is_the_first_that_runs_on_my_machine(machine, context
     models = list(_small())
     monkeypatch.setattr(ask, "every", lambda: iter(models))
     monkeypatch.setattr("tonnage.api.answers.every", lambda: iter(models))
-    found = tonnage.maximum("model", on=machine, context=context, advise=False)
+    found = tonnage.maximum("model", on=machine, context=context, advice=False)
     first = max(
         tonnage.for_my_machine(machine, context=context).runs, key=lambda row: (row.parameters, row.download_bytes)
     )
@@ -197,7 +197,7 @@ def test_the_largest_model_that_trains_is_what_trying_all_finds(monkeypatch):
     machine, models = cluster("rtx-4090"), _small()
     monkeypatch.setattr(ask, "every", lambda: iter(models))
     for options in ({"sequence_length": 512}, {"sequence_length": 512, "method": "qlora"}):
-        found = tonnage.maximum("model", on="rtx-4090", verb="train", advise=False, **options)
+        found = tonnage.maximum("model", on="rtx-4090", verb="train", advice=False, **options)
         fits = [
             (model.num_parameters(), name)
             for name, _, model in models
@@ -252,12 +252,12 @@ def test_of_a_tight_least_the_status_is_tight():
     plan = training_plan(model, machine, TrainingOptions(sequence_length=1, **options), Question())
     needed = training_memory(model, plan, machine).memory.value
     reserve = machine.accelerator.memory.usable_bytes - round(needed * 1.01)
-    found = tonnage.maximum("sequence", "gpt2", on=machine, reserve_bytes=reserve, advise=False, **options)
+    found = tonnage.maximum("sequence", "gpt2", on=machine, reserve_bytes=reserve, advice=False, **options)
     assert found.value is None and found.tight_value >= 1 and found.status == 2 and found.text().startswith("tight: ")
 
 
 def test_a_rank_above_the_narrowest_matrix_is_of_no_use():
-    found = tonnage.maximum("lora-rank", "gpt2", on="rtx-4090", advise=False).to_dict()
+    found = tonnage.maximum("lora-rank", "gpt2", on="rtx-4090", advice=False).to_dict()
     assert found["limit"]["by"] == "model" and found["value"] == 768 and found["options"]["method"] == "lora"
 
 

@@ -98,7 +98,7 @@ ASK = {"serve": tonnage.serve, "train": tonnage.train}
 
 def _checked(verb, what, model, machine, options):
     """The document, after the estimator's own verdict at the answer and beyond it."""
-    found = tonnage.maximum(what, model, on=machine, verb=verb, advise=False, **options)
+    found = tonnage.maximum(what, model, on=machine, verb=verb, advice=False, **options)
     document = found.to_dict()
     ask = ASK[verb]
 
@@ -201,14 +201,14 @@ def test_a_context_is_what_a_scan_of_every_length_finds(model, engine):
 
     usable, reserve = machine.accelerator.memory.usable_bytes, 0
     reserve = 0 if model == "gpt2" else usable - ceil(needed(300))
-    found = tonnage.maximum("context", model, on=machine, engine=engine, reserve_bytes=reserve, advise=False).to_dict()
+    found = tonnage.maximum("context", model, on=machine, engine=engine, reserve_bytes=reserve, advice=False).to_dict()
     fits = [length for length in range(2, 1100) if needed(length) <= usable - reserve]
     assert fits == list(range(2, (found["memory_value"] or found["value"]) + 1)) and len(fits) >= 299
 
 
 def test_micro_batches_are_what_a_scan_finds_among_those_that_divide():
     found = tonnage.maximum(
-        "micro-batch", "llama-3.1-8b", on="8xh100", recompute="full", global_batch_size=96, advise=False
+        "micro-batch", "llama-3.1-8b", on="8xh100", recompute="full", global_batch_size=96, advice=False
     ).to_dict()
     fits = []
     for size in range(1, 13):
@@ -240,6 +240,6 @@ def test_sequences_are_multiples_of_what_cuts_them():
 )
 def test_a_sequence_divides_among_those_who_share_it(options, step):
     found = tonnage.maximum(
-        "sequence", "llama-3.1-8b", on="8xh100", recompute="full", advise=False, **options
+        "sequence", "llama-3.1-8b", on="8xh100", recompute="full", advice=False, **options
     ).to_dict()
     assert found["value"] % step == 0 and found["beyond"]["value"] == found["value"] + step

@@ -176,7 +176,7 @@ def test_python_has_the_same_answer_as_the_command(capsys):
 
 def test_python_refuses_what_the_command_refuses():
     with pytest.raises(UnknownName, match="kind of placement"):
-        tonnage.place(EXAMPLE, "llama-3.1-8b", kind="serving")
+        tonnage.place(EXAMPLE, "llama-3.1-8b", verb="serving")
     with pytest.raises(InvalidInput, match="leave out context"):
         tonnage.place(EXAMPLE, context=8192)
 

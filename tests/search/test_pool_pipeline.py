@@ -205,12 +205,12 @@ def test_more_accelerators_never_make_it_worse(kind):
     values = []
     for nodes in (1, 2, 3):
         pool = {"nodes": [*MIXED["nodes"][:2], {"name": "l", "accelerator": L40S, "count": 8, "nodes": nodes}]}
-        values.append(tonnage.place(pool, "llama-3.1-8b", kind=kind, **options).document.search.value)
+        values.append(tonnage.place(pool, "llama-3.1-8b", verb=kind, **options).document.search.value)
     assert values == sorted(values, reverse=True)
 
 
 def test_a_pipeline_that_trains_has_room_on_every_stage():
-    found = tonnage.place(MIXED, "mixtral-8x7b", kind="train", runtime="megatron", recompute="selective")
+    found = tonnage.place(MIXED, "mixtral-8x7b", verb="train", runtime="megatron", recompute="selective")
     assert found.placed and found.document.verdict.optimal
     assert all(row.needed_bytes <= row.usable_bytes for row in found.document.stages)
     assert sum(row.layers for row in found.document.stages) == 32

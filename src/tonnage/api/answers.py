@@ -1,11 +1,14 @@
 """The Python face: the same questions and documents as the command line, with plain arguments."""
 
 import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from msgspec import structs
 from msgspec.structs import replace
 
 from tonnage import models
+from tonnage.api.answer import Answer, with_text
 from tonnage.api.arguments import (
     check_served,
     check_switch,
@@ -18,14 +21,13 @@ from tonnage.api.arguments import (
     public,
     reserve_of,
 )
-from tonnage.api.reports import Reported, Tabled, command_of
+from tonnage.api.reports import Framed, Reported, Tabled, command_of
 from tonnage.architectures import Model
 from tonnage.estimate.answer import answers
 from tonnage.estimate.answer import frontier as frontiers
-from tonnage.estimate.answer.form import named_as_is
+from tonnage.estimate.answer import my_machine as machines
 from tonnage.estimate.answer.frontier import POINTS
 from tonnage.estimate.answer.frontier import frontier as estimate_frontier
-from tonnage.estimate.answer.my_machine import ModelsForMachine, my_machine
 from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
@@ -38,67 +40,35 @@ from tonnage.spec import Cluster
 if TYPE_CHECKING:
     from typing import Unpack
 
+    import plotly.graph_objects
+
     from tonnage.api.options import AnyOptions, MachineOptions, ServeOptions, TrainOptions
 
 
+SHOWN_OF_RUNS = ("model", "weights", "engine", "needed_bytes", "longest_context", "tokens_per_second", "ttft_seconds")
 read = public(models.read)
 
 
-class Answer(answers.Answer, Reported, frozen=True, kw_only=True):
-    """An answer with the text that the command line prints: `print(answer)`, or `answer.text(formulas=True)`.
-    `to_html()` and `to_markdown()` are its report, `rows()`, `to_polars()` and `to_pandas()` its figures,
-    `figure(kind)` a picture; `command` asks it on the command line.
+class Maximum(maxima.Maximum, Reported, frozen=True, kw_only=True, eq=False):
+    """The largest value that fits: `value` in `what.unit`, None where not even the least fits; `tight_value`: the
+    largest that may fit, inside the error band; `answer`: the whole answer at the value, or at the least; `found`: what
+    was tried; `advice`: what would raise it; `status`: 0 found, 2 the least is tight, 3 none fits.
     """
 
+    answer: Answer
     command: str = ""
 
     def text(self, *, formulas: bool = False) -> str:
-        """The lines of the command line, without colour; `formulas`: with the numbers put in, as --formulas."""
-        from tonnage.render.text import answer_lines
-
-        return "\n".join(
-            answer_lines(
-                self.without_trees(),
-                self.memory,
-                formulas=formulas,
-                others=self.others if formulas else (),
-                opened=self.opened,
-            )
-        )
-
-    def plot(self, path: str | os.PathLike[str]) -> None:
-        """Write its pictures, as --plot: a page of HTML that needs no network, or a .png or .svg. Needs the extra
-        `plot`.
-        """
-        from tonnage.render.plot import write_plot
-
-        write_plot(self, path)
-
-    def figure(self, kind: str = "ranks") -> Any:
-        """A picture as a plotly.graph_objects.Figure: ranks, phases, pipeline, work or ownership, as far as the
-        answer has it. Needs the extra `plot`.
-        """
-        from tonnage.render.plot import figure_of
-
-        return figure_of(self, kind)
-
-    def __str__(self) -> str:
-        return self.text()
-
-
-class Maximum(maxima.Maximum, Reported, frozen=True, kw_only=True, eq=False):
-    """An answer of `maximum` with the text that the command line prints, its report and its figures."""
-
-    command: str = ""
-
-    def text(self, *, formulas: bool = False) -> str:
-        """The lines of the command line, without colour; `formulas`: with the numbers put in, as --formulas."""
+        """Return the lines that the command line prints, without colour; `formulas`: as with --formulas."""
         from tonnage.render.maximum import maximum_lines
 
         return "\n".join(maximum_lines(self.without_trees(), self.answer.memory, formulas=formulas))
 
-    def figure(self, kind: str = "ranks") -> Any:
-        """A picture of the answer at the largest value, or at the least where none fits: as `Answer.figure`."""
+    def _frame_rows(self, names: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+        return self.rows(*names) if names else self.answer.parts()
+
+    def figure(self, kind: str = "ranks") -> "plotly.graph_objects.Figure":
+        """Return a picture of the answer at the largest value, or at the least where none fits: as `Answer.figure`."""
         from tonnage.render.plot import figure_of
 
         return figure_of(self.answer, kind)
@@ -108,7 +78,7 @@ class Maximum(maxima.Maximum, Reported, frozen=True, kw_only=True, eq=False):
 
 
 class Frontier(frontiers.Frontier, Tabled, frozen=True, kw_only=True, eq=False):
-    """A frontier with its report, its points as data frames, and its picture."""
+    """Configurations of a served model: `points()`, the fastest for a user first; report, rows, frame and picture."""
 
     command: str = ""
     listed: ClassVar[tuple[str, ...]] = ("points",)
@@ -119,17 +89,52 @@ class Frontier(frontiers.Frontier, Tabled, frozen=True, kw_only=True, eq=False):
 
         write_plot(self, path)
 
-    def figure(self, kind: str = "frontier") -> Any:
-        """Its picture as a plotly.graph_objects.Figure. Needs the extra `plot`."""
+    def figure(self, kind: str = "frontier") -> "plotly.graph_objects.Figure":
+        """Return its picture as a plotly.graph_objects.Figure. Needs the extra `plot`."""
         from tonnage.render.plot import figure_of
 
         return figure_of(self, kind)
 
     def text(self) -> str:
-        """The lines of the command line, without colour."""
+        """Return the lines that the command line prints, without colour."""
         from tonnage.render.frontier import frontier_lines
 
         return "\n".join(frontier_lines(self.to_dict()))
+
+    def __repr__(self) -> str:
+        model, on = self.question["model"].value, self.question["on"].value
+        return f"<Frontier {model} on {on}: {len(list(self.points()))} configurations>"
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+class ModelsForMachine(machines.ModelsForMachine, Framed, frozen=True, kw_only=True, eq=False):
+    """Models that run on a machine, in `runs`: a RunsDocument for each model and precision, the best first. `widest`:
+    the widest precision of each model; `usable_bytes` [bytes] of each GPU; `tried`: models that were looked at.
+    """
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a dictionary for each model and precision: model, weights, needed_bytes, tokens_per_second, ..."""
+        return [structs.asdict(run) for run in self.runs]
+
+    def text(self) -> str:
+        """Return the lines that the command line prints, without colour."""
+        from tonnage.render.machine import machine_lines
+
+        return "\n".join(machine_lines(self.to_dict(), self.widest))
+
+    def _frame_rows(self, names: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+        return self.rows()
+
+    def _repr_html_(self) -> str:
+        from tonnage.api.html_table import html_table
+
+        return html_table([structs.asdict(run) for run in self.widest], SHOWN_OF_RUNS)
+
+    def __repr__(self) -> str:
+        on, models = self.question["on"].value, len({run.model for run in self.runs})
+        return f"<ModelsForMachine {on}: {models} of {self.tried} models run>"
 
     def __str__(self) -> str:
         return self.text()
@@ -145,28 +150,57 @@ def train(
     advice: bool = True,
     **options: "Unpack[TrainOptions]",
 ) -> Answer:
-    """Does this training run fit, how long does it take, what does it cost, and why?
+    """Return the answer of a training run: does it fit, how long does a step take, what does it cost, and why.
 
-    `model`: a name, id, URL or path as `tonnage train` takes it, or a Model. `on`: "8xH100-SXM-80GB", or a Cluster.
-    `reserve_bytes` [bytes]: memory of each accelerator to leave free. `as_is`: what is not given keeps the runtime's
-    own default; without it, where the defaults do not fit, the cheapest change that keeps workload and numerics is
-    chosen (`answer.chosen`). `advice`: with the next best moves and the slopes, which take most of the time of an
-    answer. All other options are named too, and their help has each with its
-    unit and default:
+    model: a name of the catalogue (`tonnage.list_models()`), an id or URL of a model hub, a path of a config.json or a
+        checkpoint, or a Model
+    on: the machine: "h100", "8xh100", "4x8xH100-SXM-80GB" (4 nodes of 8), an instance, "local", or a Cluster
+    reserve_bytes [bytes]: memory of each GPU to leave free (default: 0)
+    as_is: keep the runtime's defaults of what is not given also where they do not fit; else the cheapest change of them
+        that keeps workload and numerics is chosen, `answer.chosen` (default: False)
+    advice: with suggestions and slopes, which take most of the time (default: True)
 
-    - help(tonnage.TrainingOptions): the training: sequence_length, global_batch_size, runtime, tensor_parallel_size,
-      recompute, ...
-    - help(tonnage.RunOptions): a whole run: tokens, deadline, budget, checkpoints and failures
-    - help(tonnage.BillOptions): money, power and disks: provider, price_kind, grid, ...
+    Usual options, each None for its default, which `answer.question` explains:
+      sequence_length [tokens]: tokens of a sequence; 32k is 32768 (default: the model's context, at most 4096)
+      micro_batch_size [sequences]: sequences of one forward pass of one replica (default: 1)
+      global_batch_size [sequences]: sequences of one step of all replicas
+      method [method]: what trains: full, lora, dora, qlora (LoRA on a 4-bit base) or freeze (the last layers) (default:
+        full)
+      lora_rank [rank]: rank of the adapters (default: 16)
+      precision [recipe]: training recipe, such as bf16-mixed, bf16, fp32, fp8-te (default: bf16-mixed)
+      optimizer [name]: adamw, adamw-8bit, sgd-momentum, adafactor, lion, muon, ... (default: adamw)
+      tensor_parallel_size [ranks]: ranks that share each matrix (default: 1)
+      pipeline_parallel_size [ranks]: pipeline stages (default: 1)
+      context_parallel_size [ranks]: ranks that share a sequence (default: 1)
+      expert_parallel_size [ranks]: ranks that share a layer's experts (default: 1)
+      zero_stage [stage]: what data-parallel ranks shard: 0 nothing, 1 optimizer, 2 and gradients, 3 and weights
+        (default: the runtime's own)
+      recompute [policy]: activations: none, selective (attention's core), selective-op (torchtitan's, by operation) or
+        full are recomputed (default: none)
+      offload_optimizer [place]: optimizer states, and gradients that are sharded: none, cpu or nvme (deepspeed, fsdp2,
+        megatron) (default: none)
+      runtime [name]: framework that trains the model: fsdp2, megatron, transformers, ddp, deepspeed, nanotron,
+        torchtune, unsloth, litgpt (default: fsdp2; transformers on one accelerator)
+      tokens [tokens]: training tokens, such as 15T; or give epochs, or max_steps
+      deadline [time]: 30d, 2w, or the last day, such as 2027-01-31: how many accelerators make it?
+      budget [USD]: money that may be spent, such as 100k: how many tokens does it buy?
+      provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
+      price_per_accelerator_hour [USD]: price of one accelerator for one hour
+    All 114 options: `print(tonnage.options("train"))`.
 
-    An option that is not given has its default, and `answer.question` says which and why.
-    Raises TonnageError: InvalidInput, UnknownName or InvalidPlan for what cannot be, MissingDatum for what nobody
-    published.
+    Returns an Answer: `fits`; `memory` [bytes] of the fullest GPU and its parts; `step_time` [seconds]; `run` (MFU,
+    tokens/s, the whole run); `bill` [USD, joules]; `advice`; `to_dict()` is the document of `--json`.
+    Raises TonnageError: InvalidInput or UnknownName for an argument that cannot be, InvalidPlan for sizes that do not
+    belong together, MissingDatum for a number that nobody published.
+
+    >>> answer = tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", sequence_length=8192, recompute="full")
+    >>> answer.fits, answer.memory.unit, answer.step_time.unit
+    (True, 'bytes', 'seconds')
     """
     switches = _switches(as_is, advice)
     command = command_of("train", model, on=on, reserve_bytes=reserve_of(reserve_bytes), **options, **switches)
     training, run, bill = options_by_subject(options, TrainingOptions, RunOptions, BillOptions)
-    return _with_text(
+    return with_text(
         answers.train(
             model_of(model),
             cluster_of(on),
@@ -192,20 +226,52 @@ def serve(
     advice: bool = True,
     **options: "Unpack[ServeOptions]",
 ) -> Answer:
-    """Does this model serve these requests, how many would fit, how fast is each answered, and at what price?
+    """Return the answer of a served model: does it fit, for how many requests, how fast, and at what price.
 
-    `model`, `on`, `reserve_bytes`, `as_is`, `advice` and errors as for `train`. Options, each with unit and default:
+    model: a name of the catalogue (`tonnage.list_models()`), an id or URL of a model hub, a path of a config.json or a
+        checkpoint, or a Model
+    on: the machine: "h100", "8xh100", "4x8xH100-SXM-80GB" (4 nodes of 8), an instance, "local", or a Cluster
+    reserve_bytes [bytes]: memory of each GPU to leave free (default: 0)
+    as_is: as of `train` (default: False)
+    advice: with suggestions, which take most of the time (default: True)
 
-    - help(tonnage.ServingOptions): the model on the machine: context, concurrency, weights, tensor_parallel_size,
-      engine, ...
-    - help(tonnage.LoadOptions): what users ask: input_tokens, output_tokens, request_rate, ttft, tpot, simulate, ...
-    - help(tonnage.BillOptions): money and power: provider, price_kind, grid, ...
+    Usual options, each None for its default, which `answer.question` explains:
+      context [tokens]: tokens of a request, prompt and answer; 32k is 32768 (default: the model's own)
+      concurrency [requests]: requests held at the same time, by all replicas together (default: one a replica)
+      input_tokens [tokens]: tokens of a prompt (default: 1024, at most 3/4 of the context)
+      output_tokens [tokens]: tokens of an answer (default: 1024, at most what the context leaves)
+      request_rate [requests/s]: requests that arrive by themselves at all replicas together, instead of concurrency
+      ttft [time]: the longest time to the first token that is wanted, such as 500ms
+      tpot [time]: the longest time of each later token that is wanted, such as 30ms
+      weights [precision]: how weights are stored: bf16, fp8, int8, awq, nf4, mxfp4, q4_k, ... (default: the
+        checkpoint's own)
+      kv_cache [precision]: how keys and values are stored: auto, or what the engine has: fp8, fp8_e5m2, nvfp4; int8,
+        int4, int2 (default: as wide as activations)
+      engine [name]: engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, transformers,
+        gpt-fast, neuron, jetstream, generic (default: vllm; llama.cpp for GGUF, on CPUs and Apple)
+      tensor_parallel_size [ranks]: ranks that share each matrix (default: the node, as far as heads divide)
+      pipeline_parallel_size [ranks]: pipeline stages (default: 1)
+      expert_parallel_size [ranks]: ranks that share a layer's experts (default: 1)
+      gpu_memory_utilization [0 to 1]: part of the memory that the engine takes (default: vllm's 0.92)
+      max_num_seqs [requests]: requests that the engine runs at once (default: the engine's own)
+      draft_model [name]: the model that drafts (speculative decoding) (default: the model's own prediction layers)
+      provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
+      price_per_accelerator_hour [USD]: price of one accelerator for one hour (default: the cheapest offer known)
+    All 54 options: `print(tonnage.options("serve"))`.
+
+    Returns an Answer: `fits`; `memory` [bytes] of the fullest GPU and its parts; `serving`: ttft_seconds, tpot_seconds,
+    tokens_per_second, concurrency [requests], cost_per_million_tokens [USD], each a Term; `bill`; `advice`.
+    Raises TonnageError: as `train`.
+
+    >>> answer = tonnage.serve("llama-3.1-8b", on="H100-SXM-80GB", context=8192, concurrency=16)
+    >>> answer.fits, answer.serving.tpot_seconds.unit
+    (True, 'seconds')
     """
     switches = _switches(as_is, advice)
     command = command_of("serve", model, on=on, reserve_bytes=reserve_of(reserve_bytes), **options, **switches)
     serving, load, bill = options_by_subject(options, ServingOptions, LoadOptions, BillOptions)
     check_served(bill)
-    return _with_text(
+    return with_text(
         answers.serve(
             model_of(model),
             cluster_of(on),
@@ -236,11 +302,19 @@ def frontier(
     points: int = POINTS,
     **options: "Unpack[ServeOptions]",
 ) -> Frontier:
-    """Speed for a user against throughput of an accelerator, over tensor sizes, precisions and numbers of users: `serve
-    --frontier`.
+    """Return speed for a user against throughput of a GPU, over tensor sizes, precisions and users: `serve --frontier`.
 
-    Options as for `serve`; what is given is not varied. `points`: numbers of users that are tried of each plan.
-    `to_dict()` is the document.
+    model, on, reserve_bytes: as for `serve`
+    points: numbers of users that are tried for each plan (default: 24)
+    options: those of `serve`; what is given is not varied
+
+    Returns a Frontier: `points()` has a FrontierPoint for each configuration: tensor_parallel_size, weights,
+    concurrency, tokens_per_second_per_user, tokens_per_second_per_gpu, ttft_seconds, tpot_seconds; also as `rows()`,
+    `frame()` and `figure()`. Raises TonnageError: as `serve`.
+
+    >>> found = tonnage.frontier("llama-3.1-8b", on="H100-SXM-80GB", points=2, context=4096)
+    >>> sorted({point.tensor_parallel_size for point in found.points()})
+    [1]
     """
     points = check_whole("points", points)
     shown_points = None if points == POINTS else points
@@ -262,15 +336,21 @@ def for_my_machine(
     tpot: float | str | None = None,
     **options: "Unpack[MachineOptions]",
 ) -> ModelsForMachine:
-    """Which models of the catalogue run on this machine, in which precisions, and how fast for one user: `serve
-    --for-my-machine`.
+    """Return which models of the catalogue run on a machine, in which precisions, and how fast for one user.
 
-    Options of serving as for `serve`: context and weights above all. `ttft`, `tpot`: what is slower is left out.
-    `runs` has a row for each model and precision, `widest` one for each model; `to_dict()` is the document.
+    on: the machine; "local" looks at this one (default)
+    reserve_bytes [bytes]: memory of each GPU to leave free (default: 0)
+    order: parameters, tokens_per_second, ttft_seconds, download_bytes or longest_context, the best first
+    ttft, tpot [seconds, or "500ms"]: slower models are left out (default: none are)
+    options: those of `serve` in the group "serving", such as context and weights
+
+    Returns ModelsForMachine: `runs` has a RunsDocument for each model and precision, `widest` the widest precision of
+    each model; also as `rows()` and `frame()`. Raises TonnageError: as `serve`.
     """
     check_text("order", order)
     serving = replace(options_from(ServingOptions, options), reserve_bytes=reserve_of(reserve_bytes))
-    return my_machine(cluster_of(on), every(), serving, order=order, ttft=ttft, tpot=tpot)
+    found = machines.my_machine(cluster_of(on), every(), serving, order=order, ttft=ttft, tpot=tpot)
+    return ModelsForMachine(**{name: getattr(found, name) for name in found.__struct_fields__})
 
 
 @public
@@ -281,16 +361,25 @@ def maximum(
     on: str | Cluster,
     verb: Literal["serve", "train"] | None = None,
     reserve_bytes: float = 0,
-    advise: bool = True,
+    advice: bool = True,
     **options: "Unpack[AnyOptions]",
 ) -> Maximum:
-    """The most of `what` that fits on a machine, checked at the answer and just beyond it: `tonnage max`.
+    """Return the largest value that fits a machine, checked at the answer and just beyond it: `tonnage max`.
 
-    `what`: context, input, users, layers, expert-layers, adapters or model of serving; sequence, micro-batch,
-    lora-rank, layers or model of training; `verb` says whose where both have it. `model`: none for "model", which looks
-    at the catalogue. Options as for `serve` or `train`.
-    `advise`: with what would let it be more. `value` is the answer, None where not even the least fits; `to_dict()` is
-    the document.
+    what: of serving context, input, users, layers, expert-layers, adapters or model; of training sequence, micro-batch,
+        lora-rank, layers or model
+    model: as for `train`; left out with what="model", which looks through the catalogue
+    on: the machine: "8xh100", or a Cluster
+    verb: "serve" or "train", for what both have
+    reserve_bytes [bytes]: memory of each GPU to leave free (default: 0)
+    advice: with what would raise it (default: True)
+    options: those of `serve` or of `train`
+
+    Returns a Maximum: `value`, None where not even the least fits; `what.unit`; `answer` at that value. Raises
+    TonnageError: as `train`.
+
+    >>> tonnage.maximum("context", "llama-3.1-8b", on="H100-SXM-80GB", verb="serve").value
+    131072
     """
     from tonnage.question.subjects.maximum import what_of
     from tonnage.search.maximum.ask import serving_maximum, training_maximum
@@ -307,13 +396,6 @@ def maximum(
         check_served(bill)
     ask: Any = serving_maximum if serves else training_maximum
     about, reserve = None if model is None else model_of(model), reserve_of(reserve_bytes)
-    answer = ask(quantity, about, cluster_of(on), chosen, other, bill, reserve_bytes=reserve, advise=advise)
-    return Maximum(**{name: getattr(answer, name) for name in answer.__struct_fields__}, command=command)
-
-
-max = maximum
-
-
-def _with_text(answer: answers.Answer, command: str, as_is: bool) -> Answer:
-    answer = named_as_is(answer) if as_is else answer
-    return Answer(**{name: getattr(answer, name) for name in answer.__struct_fields__}, command=command)
+    answer = ask(quantity, about, cluster_of(on), chosen, other, bill, reserve_bytes=reserve, advise=advice)
+    parts = {name: getattr(answer, name) for name in answer.__struct_fields__}
+    return Maximum(**parts | {"answer": with_text(answer.answer)}, command=command)

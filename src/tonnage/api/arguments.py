@@ -4,7 +4,7 @@ says what it takes.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, wraps
+from functools import wraps
 from inspect import Parameter, signature
 from math import isfinite
 from operator import index
@@ -16,10 +16,11 @@ from tonnage import models
 from tonnage.architectures import Model
 from tonnage.catalogue import cluster
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.registry import unknown
 from tonnage.question.option import types_of
 from tonnage.question.subjects.money import OF_TRAINING, BillOptions
 from tonnage.spec import Cluster
-from tonnage.spelling import no_option, short_names
+from tonnage.spelling import no_option
 
 TAKES: dict[Any, str] = {
     int: "a whole number",
@@ -34,44 +35,26 @@ R = TypeVar("R")
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, with the short names of the command line (users, tp, ctx) beside the names of its options;
-    arguments that it cannot take are InvalidInput, not TypeError.
+    """The function, whose wrong arguments are InvalidInput instead of TypeError; a name that it does not take comes
+    with the nearest that it does.
     """
     form = signature(function)
     takes_options = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in form.parameters.values())
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        named: dict[str, Any] = long_names(kwargs, form.parameters) if takes_options else dict(kwargs)
         try:
-            form.bind(*args, **named)
+            form.bind(*args, **kwargs)
         except TypeError as error:
+            for name in () if takes_options else kwargs:
+                if name not in form.parameters:
+                    raise unknown("argument", name, form.parameters) from None
             raise InvalidInput(
                 "{function} cannot be called so: {error}.", function=function.__name__, error=error
             ) from None
-        return function(*args, **named)
+        return function(*args, **kwargs)
 
     return call
-
-
-def long_names(arguments: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The options under their long names; `own`: names of parameters, which stay."""
-    options: dict[str, Any] = {}
-    for name, value in arguments.items():
-        long = name if name in own else _by_short_name().get(name, name)
-        if long in options or (long != name and long in arguments):
-            raise InvalidInput(
-                "{long} is given twice: as {long} or another name of it, and as {name}. Give one of them.",
-                long=long,
-                name=name,
-            )
-        options[long] = value
-    return options
-
-
-@cache
-def _by_short_name() -> dict[str, str]:
-    return {short: name for name, shorts in short_names().items() for short in shorts}
 
 
 def check_text(name: str, value: Any) -> str:
@@ -178,7 +161,7 @@ def options_from(form: Any, options: Mapping[str, Any], *others: type[Struct]) -
     for name in options:
         if name not in form.__struct_fields__:
             known = [field for struct_type in (form, *others) for field in struct_type.__struct_fields__]
-            raise no_option(name, dict.fromkeys(("on", "reserve_bytes", *known)))
+            raise no_option(name, dict.fromkeys(("on", "reserve_bytes", "advice", *known)))
     return form(**{name: option_value(form, name, value) for name, value in options.items()})
 
 

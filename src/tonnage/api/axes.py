@@ -9,30 +9,19 @@ class Axes(TypedDict, total=False):
 
     reserve_bytes: float | Sequence[float]
     sequence_length: int | Sequence[int | None] | None
-    seq: int | Sequence[int | None] | None
     micro_batch_size: int | Sequence[int | None] | None
-    mbs: int | Sequence[int | None] | None
     global_batch_size: int | Sequence[int | None] | None
-    gbs: int | Sequence[int | None] | None
     num_microbatches: int | Sequence[int | None] | None
     tensor_parallel_size: int | Sequence[int | None] | None
-    tp: int | Sequence[int | None] | None
     sequence_parallel: bool | Sequence[bool | None] | None
     pipeline_parallel_size: int | Sequence[int | None] | None
-    pp: int | Sequence[int | None] | None
     virtual_pipeline_size: int | Sequence[int | None] | None
-    vpp: int | Sequence[int | None] | None
     pipeline_schedule: str | Sequence[str | None] | None
     context_parallel_size: int | Sequence[int | None] | None
-    cp: int | Sequence[int | None] | None
     expert_parallel_size: int | Sequence[int | None] | None
-    ep: int | Sequence[int | None] | None
     expert_tensor_parallel_size: int | Sequence[int | None] | None
-    etp: int | Sequence[int | None] | None
     data_parallel_size: int | Sequence[int | None] | None
-    dp: int | Sequence[int | None] | None
     zero_stage: int | Sequence[int | None] | None
-    zero: int | Sequence[int | None] | None
     recompute: str | Sequence[str | None] | None
     attention: str | Sequence[str | None] | None
     dropout: bool | Sequence[bool | None] | None
@@ -95,7 +84,6 @@ class Axes(TypedDict, total=False):
     float8_all_gather: bool | Sequence[bool | None] | None
     async_tensor_parallel: bool | Sequence[bool | None] | None
     replicate_size: int | Sequence[int | None] | None
-    hsdp: int | Sequence[int | None] | None
     optimizer_in_backward: bool | Sequence[bool | None] | None
     expandable_segments: bool | Sequence[bool | None] | None
     liger: bool | Sequence[bool | None] | None
@@ -135,47 +123,28 @@ class Axes(TypedDict, total=False):
     colocation_usd_per_kw_month: float | Sequence[float | None] | None
     edge: str | Sequence[str | None] | None
     context: int | Sequence[int | None] | None
-    ctx: int | Sequence[int | None] | None
     concurrency: int | Sequence[int | None] | None
-    users: int | Sequence[int | None] | None
-    max_concurrency: int | Sequence[int | None] | None
     weights: str | Sequence[str | None] | None
-    quantization: str | Sequence[str | None] | None
     kv_cache: str | Sequence[str | None] | None
     max_num_batched_tokens: int | Sequence[int | None] | None
-    batched_tokens: int | Sequence[int | None] | None
     max_num_seqs: int | Sequence[int | None] | None
     gpu_memory_utilization: float | Sequence[float | None] | None
     enforce_eager: bool | Sequence[bool | None] | None
     engine: str | Sequence[str | None] | None
     engine_version: str | Sequence[str | None] | None
     attention_data_parallel_size: int | Sequence[int | None] | None
-    dp_attention: int | Sequence[int | None] | None
     layers_on_accelerator: int | Sequence[int | None] | None
-    n_gpu_layers: int | Sequence[int | None] | None
-    ngl: int | Sequence[int | None] | None
     expert_layers_on_host: int | Sequence[int | None] | None
-    n_cpu_moe: int | Sequence[int | None] | None
     weights_on_host: int | Sequence[int | None] | None
     draft_model: str | Sequence[str | None] | None
-    spec_draft_model: str | Sequence[str | None] | None
     draft_tokens: int | Sequence[int | None] | None
-    num_speculative_tokens: int | Sequence[int | None] | None
     acceptance: float | Sequence[float | None] | None
     lora_adapters: int | Sequence[int | None] | None
-    max_loras: int | Sequence[int | None] | None
-    max_lora_rank: int | Sequence[int | None] | None
     host_bandwidth: float | str | Sequence[float | str | None] | None
     input_tokens: int | Sequence[int | None] | None
-    input: int | Sequence[int | None] | None
-    input_len: int | Sequence[int | None] | None
     output_tokens: int | Sequence[int | None] | None
-    output: int | Sequence[int | None] | None
-    output_len: int | Sequence[int | None] | None
     request_rate: float | Sequence[float | None] | None
-    rate: float | Sequence[float | None] | None
     cached_tokens: int | Sequence[int | None] | None
-    cached: int | Sequence[int | None] | None
     prefill_replicas: int | Sequence[int | None] | None
     spread: float | Sequence[float | None] | None
     burstiness: float | Sequence[float | None] | None
@@ -185,5 +154,4 @@ class Axes(TypedDict, total=False):
     percentile: str | Sequence[str | None] | None
     simulate: bool | Sequence[bool | None] | None
     num_requests: int | Sequence[int | None] | None
-    num_prompts: int | Sequence[int | None] | None
     seed: int | Sequence[int | None] | None

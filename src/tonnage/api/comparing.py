@@ -14,7 +14,7 @@ from tonnage.api.arguments import (
     reserve_of,
     typed,
 )
-from tonnage.api.reports import Reporting, command_of
+from tonnage.api.reports import Framed, Reporting, command_of
 from tonnage.architectures import Model
 from tonnage.estimate.options import run_options as amounts
 from tonnage.kernel import frames
@@ -29,6 +29,8 @@ from tonnage.spelling import no_option
 
 if TYPE_CHECKING:
     from typing import Unpack
+
+    import pyarrow
 
     from tonnage.api.axes import Axes
 
@@ -48,16 +50,17 @@ READ: Mapping[str, Callable[[str, object], Any]] = {
 }
 
 
-class Comparison(search.Comparison, Reporting, frozen=True, kw_only=True, eq=False):
-    """A comparison as text, Markdown, CSV and Parquet. `rows`: a dictionary for each cell; `columns`: their names
-    and units; `best`: of each column the numbers of the best rows; `to_dict()` is the document; `to_html()` the
-    report.
+class Comparison(search.Comparison, Framed, Reporting, frozen=True, kw_only=True, eq=False):
+    """A table of answers, a cell a row: `rows` as dictionaries, `frame()`, text, Markdown, CSV, Parquet, report.
+
+    `columns`: their names, units and which way is better; `best`: of each column the numbers of the best rows;
+    `counts`: the number of cells with each verdict; `status`: that of the best cell; `to_dict()` is the document.
     """
 
     command: str = ""
 
     def text(self, *, show: Sequence[str] = (), rows: bool = False) -> str:
-        """The table of the command line. `show`: its figures; `rows`: a line for each cell."""
+        """Return the table of the command line. `show`: its figures; `rows`: a line for each cell."""
         from tonnage.render.compare import comparison_lines
 
         return "\n".join(comparison_lines(self, show=show, rows=rows))
@@ -65,7 +68,7 @@ class Comparison(search.Comparison, Reporting, frozen=True, kw_only=True, eq=Fal
     def to_markdown(
         self, path: str | os.PathLike[str] | None = None, *, show: Sequence[str] = (), rows: bool = False
     ) -> str | None:
-        """The table as Markdown, for a pull request; where `path` is written, the whole report."""
+        """Return the table as Markdown, for a pull request; where `path` is written, the whole report."""
         if path is not None:
             return super().to_markdown(path)
         from tonnage.render.compare import comparison_markdown
@@ -73,30 +76,25 @@ class Comparison(search.Comparison, Reporting, frozen=True, kw_only=True, eq=Fal
         return comparison_markdown(self, show=show, rows=rows)
 
     def to_csv(self) -> str:
-        """All columns, in base units and full precision."""
+        """Return all columns as CSV, in base units and full precision."""
         from tonnage.render.compare_files import csv_text
 
         return csv_text(self)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """All columns, typed, with the question in the file's metadata. Needs the extra `cluster`."""
+        """Write all columns as Parquet, typed, with the question in the file's metadata. Needs the extra `cluster`."""
         from tonnage.render.compare_files import write_parquet
 
         write_parquet(self, path)
 
-    def to_arrow(self) -> Any:
-        """A pyarrow.Table; `polars.from_arrow` takes it too. Needs the extra `cluster`."""
+    def to_arrow(self) -> "pyarrow.Table":
+        """Return a pyarrow.Table; `polars.from_arrow` takes it too. Needs the extra `cluster`."""
         from tonnage.render.compare_files import arrow_table
 
         return arrow_table(self)
 
-    def to_polars(self, *names: str) -> Any:
-        """A polars.DataFrame of all columns, or of those named. Needs polars."""
-        return frames.to_polars(self.rows, self._kinds(names))
-
-    def to_pandas(self, *names: str) -> Any:
-        """A pandas.DataFrame of all columns, or of those named. Needs pandas."""
-        return frames.to_pandas(self.rows, self._kinds(names))
+    def _frame_rows(self, names: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+        return self.rows
 
     def figure(self, kind: str = "") -> Any:
         """A comparison is a table and has no picture: InvalidInput, which says what has."""
@@ -106,7 +104,7 @@ class Comparison(search.Comparison, Reporting, frozen=True, kw_only=True, eq=Fal
             typed=typed(kind),
         )
 
-    def _kinds(self, names: Sequence[str]) -> dict[str, Any]:
+    def _frame_kinds(self, names: Sequence[str]) -> Mapping[str, frames.Kind]:
         kinds = {column.name: column.kind for column in self.columns}
         for name in names:
             if not isinstance(name, str):
@@ -131,15 +129,20 @@ def compare(
     sort: str = "",
     **options: "Unpack[Axes]",
 ) -> Comparison:
-    """One table of answers: models x accelerators x everything else that is given as a list: `tonnage compare`.
+    """Return one table of answers: models x machines x everything else that is given as a list: `tonnage compare`.
 
-    `models`, `on`: lists, or names with commas between. "8xh100" is as many as it says; of "h100" alone `count` says
-    how many: a number, or the fewest that hold the model. Options are those of `serve`, or with `train` those of
-    `train`; a list of values makes an axis, None in it is the option's default. `sort`: the figure that rows are
-    ordered by, such as cost, tpot or speed, the best first. What is wrong with one cell is its verdict, what is wrong
-    with all is raised.
+    models, on: a name, names with commas between, or a list; "8xh100" is as many as it says, of "h100" alone `count`
+        says how many
+    train: compare training runs (default: False, served models)
+    count: GPUs of a machine that is named without a number: a number, a list of them, or "fewest", those that hold the
+        model (default)
+    sort: the figure that rows are ordered by, the best first, such as cost, tpot or speed
+    options: those of `serve`, with `train` those of `train`; a list of values makes an axis, None in it is the default
 
-    >>> made = compare("llama-3.1-8b", ["h100", "rtx-4090"], weights=[None, "fp8"], context=[8192, 32768])
+    Returns a Comparison: `rows`, a dictionary for each cell, with `verdict` and `reason`; `frame()`. What is wrong with
+    one cell is its verdict; what is wrong with all is raised, as by `train`.
+
+    >>> made = tonnage.compare("llama-3.1-8b", ["h100", "rtx-4090"], weights=[None, "fp8"], context=[8192, 32768])
     >>> len(made.rows), made.rows[0]["verdict"]
     (8, 'fits')
     """

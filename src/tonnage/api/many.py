@@ -9,7 +9,6 @@ from msgspec import Struct
 from tonnage.api.arguments import (
     check_served,
     cluster_of,
-    long_names,
     model_of,
     option_value,
     public,
@@ -51,13 +50,12 @@ def train_many(
     keep: Iterable[str] = (),
     **options: "Unpack[TrainOptions]",
 ) -> AnyTable:
-    """The table with the figures of `train` for each of its rows: does it fit, how long does a step take, what does it
-    cost?
+    """Return the table with the figures of `train` beside each of its rows.
 
     `table`: a data frame of polars or pandas, a mapping of names to columns (lists, tuples, arrays; one value stands
     for all rows), or a list of mappings; what comes back is of the same kind, its own columns first, in the order of
-    its rows. Columns are named as the arguments of `train` (model, on, micro_batch_size, ...; short names too);
-    arguments here hold for all rows. A cell that is None, null or NaN is not given; 4096.0 is a whole number.
+    its rows. Columns are named as the arguments of `train` (model, on, micro_batch_size, ...); arguments here
+    hold for all rows. A cell that is None, null or NaN is not given; 4096.0 is a whole number.
     `keep`: names of columns that are no options (an id, a note): they come back as they are. Any other column is
     InvalidInput, as is a name of an argument that is a column too.
 
@@ -77,6 +75,10 @@ def train_many(
     length, micro-batch, micro-batches, tensor, context, expert and data ranks) are walked together as arrays. Rows
     with options of a whole run (tokens, deadline, budget, checkpoints, disks) or of machines that are bought are
     answered one by one: the same figures, more slowly.
+
+    >>> rows = [{"micro_batch_size": 1}, {"micro_batch_size": 4}]
+    >>> [row["fits"] for row in tonnage.train_many(rows, model="llama-3.1-8b", on="8xh100", recompute="full")]
+    [True, True]
     """
     common = _Common(model, on, reserve_bytes, options)
     return _answered(
@@ -94,8 +96,7 @@ def serve_many(
     keep: Iterable[str] = (),
     **options: "Unpack[ServeOptions]",
 ) -> AnyTable:
-    """The table with the figures of `serve` for each of its rows: does it fit, how many requests, how fast, at what
-    price?
+    """Return the table with the figures of `serve` beside each of its rows.
 
     Tables, `keep`, cells, errors and the columns fits, status, error, needed_bytes, usable_bytes, band_low_bytes and
     band_high_bytes as for `train_many`; columns of the question are named as the arguments of `serve`. Besides:
@@ -110,6 +111,9 @@ def serve_many(
     Loads that the same replica answers are found together as arrays. Rows with a service level (ttft, tpot), a
     simulation, a trace, prompts on replicas of their own, or machines that are bought are answered one by one: the
     same figures, more slowly.
+
+    >>> tonnage.serve_many({"concurrency": [1, 8]}, model="llama-3.1-8b", on="h100", context=4096)["fits"]
+    [True, True]
     """
     common = _Common(model, on, reserve_bytes, options)
     return _answered(table, common, keep, (ServingOptions, LoadOptions, BillOptions), _serving_row, serve_rows, SERVING)
@@ -169,11 +173,11 @@ def _kept(cells: Table, keep: Iterable[str]) -> tuple[str, ...]:
 def _asked(
     cells: Table, common: _Common, kept: tuple[str, ...], forms: Forms, kinds: Mapping[str, Kind]
 ) -> dict[str, list[Any]]:
-    """The columns of the question by their long names, with what holds for all rows."""
+    """The columns of the question, with what holds for all rows."""
     for name in cells.columns:
         if name in kinds:
             raise InvalidInput("{name} is a column of the answer: give the table's own another name.", name=name)
-    asked = long_names({name: column for name, column in cells.columns.items() if name not in kept}, {})
+    asked = {name: column for name, column in cells.columns.items() if name not in kept}
     known = dict.fromkeys((*OWN, *(name for form in forms for name in form.__struct_fields__)))
     for name in (*asked, *common.options):
         if name not in known:

@@ -3,10 +3,12 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from msgspec.structs import replace
 
+from tonnage.api.answer import Answer, with_text
 from tonnage.api.arguments import (
     check_mapping,
     check_number,
@@ -41,6 +43,7 @@ from tonnage.search.serving.machines import fixed, named
 from tonnage.search.serving.options import ServingPlanOptions
 from tonnage.search.training import document as training_document
 from tonnage.search.training.options import SearchOptions, TrainingQuestion
+from tonnage.search.training.plan import Planned
 from tonnage.spec import Cluster
 
 if TYPE_CHECKING:
@@ -49,8 +52,20 @@ if TYPE_CHECKING:
     from tonnage.api.options import AnyOptions, PlanServingOptions, PlanTrainingOptions
 
 
+class TrainingPlan(Planned, frozen=True, kw_only=True, eq=False):
+    """A plan of a training run: `options` that were chosen for it, its `machine`, seconds_per_token, usd_per_token,
+    and the whole `answer` of `train`.
+    """
+
+    answer: Answer
+
+
 class TrainingPlans(training_document.TrainingPlans, Tabled):
-    """`plans`: the best first, each with its whole `answer`; with the report, and the plans as data frames."""
+    """The best plans of a training run, in `plans`, the best first; their report, and the plans as rows and frames.
+
+    `best`: the answer of `train` for the first plan, None where nothing holds. `status`: 0 a plan holds, 3 none does,
+    4 not enough is known. `document`: what was searched too: removed and refused plans, bounds, the nearest miss.
+    """
 
     listed = ("plans", "front")
 
@@ -58,8 +73,24 @@ class TrainingPlans(training_document.TrainingPlans, Tabled):
         super().__init__(plans.found, plans.document)
         self.command = command
 
+    @cached_property
+    def plans(self) -> tuple[TrainingPlan, ...]:
+        """The best plans, the best first."""
+        return tuple(
+            TrainingPlan(
+                **{name: getattr(plan, name) for name in Planned.__struct_fields__}
+                | {"answer": with_text(plan.answer, str(row.text))}
+            )
+            for plan, row in zip(self.found.plans, self.document.plans, strict=True)
+        )
+
+    @property
+    def best(self) -> Answer | None:
+        """The answer of `train` for the best plan; None where nothing holds."""
+        return self.plans[0].answer if self.plans else None
+
     def text(self) -> str:
-        """The lines of the command line, without colour."""
+        """Return the lines that the command line prints, without colour."""
         from tonnage.render.plans.training import plan_lines
 
         return "\n".join(plan_lines(self.to_dict(), self.plans[0].answer.memory if self.plans else None))
@@ -73,21 +104,33 @@ class TrainingPlans(training_document.TrainingPlans, Tabled):
 
 
 class ServingPlans(serving_answers.ServingPlans, Tabled, frozen=True, kw_only=True, eq=False, dict=True):
-    """`plans`: the best first; `best`: the answer of `serve` for the first; with the report, and the plans as data
-    frames.
+    """The best machines and plans to serve a model, in `plans`, the best first; their report, and rows and frames.
+
+    `best`: the answer of `serve` for the first plan, None where nothing holds. `status`: 0 a plan holds, 3 none does.
+    `document`: what was searched too: what each limit removed, and the nearest where nothing holds.
     """
 
     command: str = ""
     listed: ClassVar[tuple[str, ...]] = ("plans", "pareto")
 
+    @cached_property
+    def best(self) -> Answer | None:
+        """The answer of `serve` for the best plan; None where nothing holds."""
+        found = super().best
+        return with_text(found) if found else None
+
     def text(self, *, formulas: bool = False) -> str:
-        """The lines of the command line, without colour."""
+        """Return the lines that the command line prints, without colour."""
         from tonnage.render.plans.serving import plan_lines
 
         return "\n".join(plan_lines(self.to_dict(), self.best, formulas=formulas))
 
     def _unasked(self, name: str, document: Mapping[str, Any]) -> str:
         return name if document[name] is None else ""
+
+    def __repr__(self) -> str:
+        best = self.plans[0].layout.cluster.name if self.plans else "nothing holds"
+        return f"<ServingPlans of {self.question['model'].value}: {best}>"
 
     def __str__(self) -> str:
         return self.text()
@@ -103,14 +146,41 @@ def plan_training(
     tell: Callable[[SearchProgress], object] | None = None,
     **options: "Unpack[PlanTrainingOptions]",
 ) -> TrainingPlans:
-    """The best plans of a training run on a machine, or the best machines for it: `tonnage plan --train`.
+    """Return the best plans of a training run on a machine, or the best machines for it: `tonnage plan --train`.
 
-    `on`: one name or several, in a list or with commas between; a name with a number ("8xH100-SXM-80GB") is that
-    machine, a name alone any number of it, none every GPU of the catalogue. Options of the search:
-    help(tonnage.SearchOptions); all others as for `train`: what is given is not varied. `vary`: values of other options
-    to try, such as {"precision": ["bf16-mixed", "fp8-te"]}. `plans` are the best, each with its whole `answer`;
-    `to_dict()` is the document. `tell` is called as the search goes on, with a tonnage.SearchProgress: the plans that
-    are decided, and the best one so far, which is there long before the end.
+    model: as for `train`
+    on: names in a list or with commas between: "8xH100-SXM-80GB" is that machine, "h100" any number of it; none: every
+        GPU of the catalogue
+    vary: option -> values to try besides, such as {"precision": ["bf16-mixed", "fp8-te"]}
+    reserve_bytes [bytes]: memory of each GPU to leave free (default: 0)
+    tell: called with a SearchProgress as the search goes on: plans that are decided, and the best one so far
+
+    Usual options; what is given is not varied:
+      goal [name]: fastest, cheapest or fewest (accelerators) (default: fastest of one machine; of several cheapest, or
+        fewest where no price is known)
+      top [plans]: plans, or machines, that are shown (default: 5)
+      max_accelerators [accelerators]: of a machine that is named without a number (default: 4096)
+      pareto: also the machines that no other beats in time, money and number (default: off)
+      sequence_length [tokens]: tokens of a sequence; 32k is 32768 (default: the model's context, at most 4096)
+      global_batch_size [sequences]: sequences of one step of all replicas
+      method [method]: what trains: full, lora, dora, qlora (LoRA on a 4-bit base) or freeze (the last layers) (default:
+        full)
+      precision [recipe]: training recipe, such as bf16-mixed, bf16, fp32, fp8-te (default: bf16-mixed)
+      runtime [name]: framework that trains the model: fsdp2, megatron, transformers, ddp, deepspeed, nanotron,
+        torchtune, unsloth, litgpt (default: fsdp2; transformers on one accelerator)
+      tokens [tokens]: training tokens, such as 15T; or give epochs, or max_steps
+      deadline [time]: 30d, 2w, or the last day, such as 2027-01-31: how many accelerators make it?
+      budget [USD]: money that may be spent, such as 100k: how many tokens does it buy?
+      provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
+      price_per_accelerator_hour [USD]: price of one accelerator for one hour
+    All 119 options: `print(tonnage.options("plan_training"))`.
+
+    Returns TrainingPlans: `plans`, the best first, each with its `answer`; `best`; `rows()` and `frame()`. Raises
+    TonnageError: as `train`.
+
+    >>> plans = tonnage.plan_training("llama-3.2-1b", "1xH100-SXM-80GB", sequence_length=2048, runtime="fsdp2")
+    >>> plans.best.fits, plans.rows()[0]["on"]
+    (True, 'H100-SXM-80GB')
     """
     if tell is not None and not callable(tell):
         raise InvalidInput(
@@ -138,14 +208,42 @@ def plan_serving(
     reserve_bytes: float = 0,
     **options: "Unpack[PlanServingOptions]",
 ) -> ServingPlans:
-    """The best machines and plans to serve a model to these users within these limits: `plan --serve`.
+    """Return the best machines and plans to serve a model to users within limits: `tonnage plan --serve`.
 
-    `on`: names with commas between, or a list of names and Clusters: of a name without a count the number is searched;
-    None: the whole catalogue. What is given is not varied; `weights` and `engine` may be several, with commas between.
-    `to_dict()` is the document; `plans` has the best ones, `best` the answer of `serve` for the first of them.
+    model: as for `serve`
+    on: names in a list or with commas between, or Clusters: the number of "h100" is searched, "8xh100" is that machine;
+        None: the whole catalogue
+    reserve_bytes [bytes]: memory of each GPU to leave free (default: 0)
 
-    - help(tonnage.ServingPlanOptions): the search: goal, vary, max_accelerators, budget, top, pareto
-    - help(tonnage.ServingOptions), help(tonnage.LoadOptions), help(tonnage.BillOptions): as for `serve`
+    Usual options; what is given is not varied; `weights` and `engine` may be several, with commas between:
+      goal [name]: cost, accelerators, tpot, ttft, end-to-end, goodput or token-cost (default: cost where a price is
+        known, else accelerators; of given machines tpot, or goodput where no users are given)
+      vary [names]: engine, kv-cache, batch, disaggregation, or all: also search these (default: none of them)
+      top [plans]: how many plans are shown (default: 5)
+      max_accelerators [accelerators]: at most so many (default: 64 of a kind; a cluster as it is given)
+      pareto: every plan that none beats in cost, time of a token and tokens a second together (default: off)
+      context [tokens]: tokens of a request, prompt and answer; 32k is 32768 (default: the model's own)
+      concurrency [requests]: requests held at the same time, by all replicas together (default: one a replica)
+      input_tokens [tokens]: tokens of a prompt (default: 1024, at most 3/4 of the context)
+      output_tokens [tokens]: tokens of an answer (default: 1024, at most what the context leaves)
+      request_rate [requests/s]: requests that arrive by themselves at all replicas together, instead of concurrency
+      ttft [time]: the longest time to the first token that is wanted, such as 500ms
+      tpot [time]: the longest time of each later token that is wanted, such as 30ms
+      budget [USD]: the most that all machines may cost: 20/h, 500/day, 15k/month; a bare number is USD an hour
+        (default: any)
+      weights [precision]: how weights are stored: bf16, fp8, int8, awq, nf4, mxfp4, q4_k, ... (default: the
+        checkpoint's own)
+      engine [name]: engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, transformers,
+        gpt-fast, neuron, jetstream, generic (default: vllm; llama.cpp for GGUF, on CPUs and Apple)
+      provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
+    All 60 options: `print(tonnage.options("plan_serving"))`.
+
+    Returns ServingPlans: `plans`, the best first; `best`: the answer of `serve` for the first; `rows()` and `frame()`.
+    Raises TonnageError: as `serve`.
+
+    >>> plans = tonnage.plan_serving("llama-3.1-8b", "H100-SXM-80GB", context=2048, max_accelerators=1)
+    >>> plans.best.fits, plans.plans[0].accelerators
+    (True, 1)
     """
     command = command_of("plan", model, reserve_bytes=reserve_of(reserve_bytes), **{"serve": True, "on": on, **options})
     forms = (ServingOptions, ServingPlanOptions, LoadOptions, BillOptions)
@@ -199,14 +297,17 @@ class Placed(Tabled):
         self._found = placement
 
     def to_dict(self) -> dict[str, Any]:
-        """The document."""
+        """Return the document as dictionaries and lists."""
         return self._found.to_dict()
 
     def text(self) -> str:
-        """The lines of the command line, without colour."""
+        """Return the lines that the command line prints, without colour."""
         from tonnage.render.plans.pool import pool_lines
 
         return "\n".join(pool_lines(self.to_dict()))
+
+    def __repr__(self) -> str:
+        return f"<Placed {self.document.placed_as}: {'placed' if self.status == 0 else 'not placed'}>"
 
     def __str__(self) -> str:
         return self.text()
@@ -217,7 +318,7 @@ def place(
     inventory: str | os.PathLike[str] | Mapping[str, Any],
     model: str | os.PathLike[str] | Model | None = None,
     *,
-    kind: str = "serve",
+    verb: Literal["serve", "train"] = "serve",
     split: str = "auto",
     goal: str = "throughput",
     stages: int | None = None,
@@ -228,16 +329,23 @@ def place(
     gap: float = 0.0,
     **options: "Unpack[AnyOptions]",
 ) -> Placed:
-    """What goes where on a pool of unlike accelerators: `plan --inventory`. Needs the extra `placement`.
+    """Return what goes where on a pool of unlike machines: `tonnage plan --inventory`. Needs the extra `placement`.
 
-    `inventory`: a file (docs/commands/plan_pool.md), or the same as a mapping. With a `model` its layers, or replicas
-    of it, are placed, to `serve` or to `train` it (`kind`), with options as for `serve` and `train`; without one the
-    jobs of the inventory. `goal`: of a pipeline
-    that serves: throughput, to the users asked about, or latency, of one user alone. `leave`, `join`: nodes and spare
-    groups, in a list or with commas between: what moves where? `to_dict()` is the document.
+    inventory: a file (docs/commands/plan_pool.md), or the same as a mapping
+    model: whose layers or replicas are placed; None: the jobs of the inventory
+    verb: "serve" or "train"
+    split: auto, replicas or pipeline
+    goal: of a pipeline that serves throughput, or latency of one user alone
+    stages: pipeline stages (default: as many as are best)
+    offload: host memory may hold what GPUs do not (default: False)
+    leave, join: nodes and spare groups, in a list or with commas between: what moves where?
+    time_limit [seconds]: of the search (default: none); gap [share]: how far from the best it may stop (default: 0)
+    options: those of `serve` or of `train`
+
+    Returns Placed: `document`, and `rows("replicas")`, "stages", "jobs" or "moves". Raises TonnageError: as `serve`.
     """
-    if kind not in ("serve", "train"):
-        raise unknown("kind of placement", str(kind), ("serve", "train"))
+    if verb not in ("serve", "train"):
+        raise unknown("kind of placement", str(verb), ("serve", "train"))
     if not isinstance(inventory, str | os.PathLike | Mapping):
         raise InvalidInput(
             "{@inventory} takes a path, or a mapping of its fields. Got {typed}.", typed=typed(inventory)
@@ -251,7 +359,7 @@ def place(
     )
     question = {
         "inventory": inventory,
-        "train": True if kind == "train" else None,
+        "train": True if verb == "train" else None,
         "split": None if split == "auto" else split,
         "goal": None if goal == "throughput" else goal,
         "stages": stages,
@@ -263,7 +371,7 @@ def place(
         **options,
     }
     command = "" if isinstance(inventory, Mapping) else command_of("plan", model, **question)
-    if kind == "train":
+    if verb == "train":
         run_options, load = options_from(TrainingOptions, options, LoadOptions), LoadOptions()
     else:
         run_options, load = options_by_subject(options, ServingOptions, LoadOptions)

@@ -1,10 +1,10 @@
-"""What every answer of the Python face can do beside its own: reports, notebooks, data frames, figures."""
+"""What every answer of the Python face can do beside its own: reports, notebooks, rows, data frames."""
 
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from tonnage.kernel import frames
 from tonnage.kernel.errors import InvalidInput, shown
@@ -14,8 +14,13 @@ from tonnage.kernel.term import rows_of
 MAX_BITS = 10_000  # of a whole number; Python does not even print one of more than 4,300 digits
 
 
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+
 class Reporting:
-    """`command`: the line of the command line that asks the same; empty where that cannot be said."""
+    """An answer with reports. `command`: the command line that asks the same; "" where there is none."""
 
     __slots__ = ()
     command: str
@@ -25,13 +30,13 @@ class Reporting:
         def to_dict(self) -> dict[str, Any]: ...
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """The report as one HTML file, as --html: the decision on one page, then the details. The text, or nothing
-        where `path` is written. Needs the extra `report`.
+        """Return the report as one HTML file, as --html: the decision on one page, then the details; or write it to
+        `path`, and return None. Needs the extra `report`.
         """
         return _report(self, path, "html")
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """The report as Markdown, as --markdown. Needs the extra `report`."""
+        """Return the report as Markdown, as --markdown, or write it to `path`. Needs the extra `report`."""
         return _report(self, path, "markdown")
 
     def _repr_html_(self) -> str | None:
@@ -45,24 +50,63 @@ class Reporting:
         return short_markdown_of(self.to_dict()) if _has_reports() else None
 
 
-class Reported(Reporting):
-    """Also its figures, as rows and as data frames."""
+class Framed:
+    """An answer with a table, as a data frame of pandas or polars."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def _frame_rows(self, names: Sequence[str]) -> Sequence[Mapping[str, Any]]: ...
+
+    @overload
+    def frame(self, *names: str, to: Literal["pandas"]) -> "pandas.DataFrame": ...
+
+    @overload
+    def frame(self, *names: str, to: Literal["polars"]) -> "polars.DataFrame": ...
+
+    @overload
+    def frame(self, *names: str, to: None = None) -> Any: ...
+
+    def frame(self, *names: str, to: str | None = None) -> Any:
+        """Return the answer's table as a data frame of pandas or polars.
+
+        Of train and serve: the parts of memory on the fullest GPU, as `parts` (part, level, bytes, gib, share, ...),
+        or with names of breakdowns, such as "step_time" and "run", every figure of them, as `rows`. Of plans,
+        placements and frontiers: an entry a row; of comparisons: a cell a row, `names` being columns.
+
+        `to`: "pandas" or "polars"; without it the one that your program has imported, else the one that is installed.
+        Raises InvalidInput where neither is: `pip install 'tonnage[notebook]'`.
+        """
+        return frames.frame(self._frame_rows(names), self._frame_kinds(names), to=to)
+
+    def to_polars(self, *names: str) -> "polars.DataFrame":
+        """Return `frame(*names, to="polars")`. Needs polars."""
+        return self.frame(*names, to="polars")
+
+    def to_pandas(self, *names: str) -> "pandas.DataFrame":
+        """Return `frame(*names, to="pandas")`. Needs pandas."""
+        return self.frame(*names, to="pandas")
+
+    def _frame_kinds(self, names: Sequence[str]) -> Mapping[str, frames.Kind] | None:
+        """What the columns hold; None: read off the values."""
+        return None
+
+
+class Reported(Framed, Reporting):
+    """An answer with reports, and with its figures as rows and data frames."""
 
     __slots__ = ()
 
     def rows(self, *names: str) -> list[dict[str, Any]]:
-        """Every figure as a flat row: path, name, value, unit, basis, formula, text, source. `names`: breakdowns
-        such as memory or step_time.
+        """Return every figure as a dictionary: path, name, value, unit, basis, formula, text, source.
+
+        `names`: of breakdowns, such as "memory" and "step_time"; all of them where none is said.
         """
         return list(_rows(self.to_dict(), names))
 
-    def to_polars(self, *names: str) -> Any:
-        """`rows` as a polars.DataFrame. Needs polars."""
-        return frames.to_polars(self.rows(*names))
-
-    def to_pandas(self, *names: str) -> Any:
-        """`rows` as a pandas.DataFrame. Needs pandas."""
-        return frames.to_pandas(self.rows(*names))
+    def _frame_rows(self, names: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+        return self.rows(*names)
 
 
 class Tabled(Reported):
@@ -72,8 +116,9 @@ class Tabled(Reported):
     listed: ClassVar[tuple[str, ...]]
 
     def rows(self, *names: str) -> list[dict[str, Any]]:
-        """An entry a row; `names`: of the lists that the document has, the first that is not empty where none is
-        said.
+        """Return a dictionary for each entry.
+
+        `names`: of the lists that the document has, such as "plans"; the first that is not empty where none is said.
         """
         document = self.to_dict()
         for name in names:

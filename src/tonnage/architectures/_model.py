@@ -159,6 +159,10 @@ class Model(Struct, frozen=True, eq=False, kw_only=True):
     source: str = ""
     place: str = ""
 
+    def __repr__(self) -> str:
+        context = f", context {self.context:,} tokens" if self.context else ""
+        return f"<Model {self.name}: {self.architecture or self.family}, {self.num_parameters():,} parameters{context}>"
+
     @property
     def decoder(self) -> Branch:
         """The branch that holds the language model: the decoder, or the encoder of a model that only encodes."""

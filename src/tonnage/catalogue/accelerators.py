@@ -123,7 +123,10 @@ class AcceleratorFile(Struct, forbid_unknown_fields=True):
 
 
 def accelerator(name: str) -> Accelerator:
-    """The accelerator of this name or alias; `NAME:VARIANT` for a MIG or vGPU slice, or ECC switched."""
+    """Return the Accelerator of this name or alias: memory [bytes], dense_flops [FLOP/s], links [bytes/s], sources.
+
+    `NAME:VARIANT` is a MIG or vGPU slice of it, or one with ECC switched.
+    """
     if not isinstance(name, str):
         raise InvalidInput("accelerator takes a name such as H100-SXM-80GB. Got {name}.", name=shown(name))
     chip, _, variant = name.partition(":")

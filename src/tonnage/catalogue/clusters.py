@@ -28,7 +28,10 @@ MAX_NAME = 4096  # characters of a cluster's name, which may be a path
 
 
 def cluster(text: str) -> Cluster:
-    """The cluster that `text` names; sizes are nodes x accelerators x name."""
+    """Return the Cluster that a text names, written as nodes x accelerators x name: "h100", "8xh100", "4x8xh100".
+
+    The name is an accelerator's or node's of the catalogue, an instance's, "local" for this machine, or a TOML file.
+    """
     if not isinstance(text, str):
         raise InvalidInput("a cluster is given by a name such as 8xH100-SXM-80GB. Got {text}.", text=shown(text))
     if len(text) > MAX_NAME:

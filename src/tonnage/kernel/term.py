@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from math import inf, isfinite
 from operator import add, mul
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -18,6 +18,11 @@ from tonnage.kernel import frames
 from tonnage.kernel.encoding import builtins
 from tonnage.kernel.formula import BASES, SCALARS, Basis, Formula, Number, maximum, text_of
 from tonnage.kernel.message import Series
+from tonnage.kernel.units import human
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
 
 # ---- Checks of a Term when it is made: an amount is finite and not negative, and a node equals what its children give.
 #
@@ -165,10 +170,15 @@ class FigureDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Term(Struct, frozen=True):
-    """One number of a breakdown, in its base unit, with everything that made it."""
+    """One number of a breakdown, in its base unit, with everything that made it.
+
+    `name`; `value` in `unit` (bytes, seconds, FLOP, FLOP/s, tokens/s, USD, joules, "" for shares); `combine`: leaf (a
+    `formula` of `inputs`), sum, max, product or ratio of `children`, or `method` (a procedure); `basis`: rule,
+    analytic, traced or measured; `source`: where the formula or its inputs are from.
+    """
 
     name: str
-    value: Number
+    value: float  # to type checkers; inside a search an array with an entry a plan
     unit: str
     combine: Combine = "leaf"
     basis: Basis = "analytic"
@@ -182,6 +192,11 @@ class Term(Struct, frozen=True):
 
         def __post_init__(self) -> None:
             check_term(self)
+
+    def __repr__(self) -> str:
+        if type(self.value) not in SCALARS:
+            return f"<Term {self.name}: {len(self.value)} values in {self.unit}>"  # type: ignore[arg-type]
+        return f"<Term {self.name}: {human(self.value, self.unit)}>"
 
     @classmethod
     def of(
@@ -357,11 +372,11 @@ class Term(Struct, frozen=True):
         """The figures as flat rows, parents first: path, name, value, unit, basis, formula, text, source."""
         return list(rows_of(self.to_dict(), self.name))
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> "polars.DataFrame":
         """The rows as a polars.DataFrame. Needs polars."""
         return frames.to_polars(self.to_rows())
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> "pandas.DataFrame":
         """The rows as a pandas.DataFrame. Needs pandas."""
         return frames.to_pandas(self.to_rows())
 

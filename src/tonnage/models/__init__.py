@@ -22,12 +22,14 @@ def read(
     revision: str | None = None,
     offline: bool | None = None,
 ) -> Model:
-    """The model that `text` names.
+    """Return the Model that a text names: its layers, parameters, context and config.
 
-    In this order: a folder or file of this machine; a URL, or hf: and modelscope: names; a name of the catalogue, which
-    never touches the network; owner/name of the Hugging Face Hub. Without text, `overrides` are the model's dimensions;
-    a mapping is the content of a config.json.
-    `revision` is a branch, tag or commit of a hub; `offline` forbids, or allows, what HF_HUB_OFFLINE says otherwise.
+    text: in this order a folder or file of this machine (config.json, safetensors, GGUF); a URL, or hf: and modelscope:
+        names; a name of the catalogue, which never touches the network; owner/name of the Hugging Face Hub. None: the
+        model whose dimensions are `overrides`; a mapping is the content of a config.json
+    overrides: fields of config.json -> other values
+    revision: a branch, tag or commit of a hub
+    offline: forbids the network, or allows it, whatever HF_HUB_OFFLINE says
     """
     from tonnage.models.reconcile import assemble
 

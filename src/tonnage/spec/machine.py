@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.message import listed
+from tonnage.kernel.units import counted, human
 
 
 class Fact(Struct, frozen=True, kw_only=True):
@@ -135,6 +136,10 @@ class Cluster(Struct, frozen=True, kw_only=True):
     accelerators_per_node: int = 1
     node: Node | None = None
     note: str = ""
+
+    def __repr__(self) -> str:
+        usable = human(self.accelerator.memory.usable_bytes, "bytes")
+        return f"<Cluster {self.name}: {counted(self.size, 'accelerators')} of {usable}>"
 
     @property
     def size(self) -> int:

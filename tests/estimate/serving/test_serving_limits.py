@@ -64,7 +64,7 @@ def test_the_concurrent_requests_of_serve_fit_and_one_more_does_not(model, on, o
 
 @pytest.mark.parametrize(("model", "on", "options"), PLANS)
 def test_serve_and_max_say_the_same_numbers_of_requests(model, on, options):
-    found = tonnage.maximum("users", model, on=on, advise=False, **options).to_dict()
+    found = tonnage.maximum("users", model, on=on, advice=False, **options).to_dict()
     serving = tonnage.serve(model, on=on, **options).serving
     by_estimate = int(serving.concurrency.value)
     safe = int(serving.safe_concurrency.value) if serving.safe_concurrency else by_estimate
@@ -78,7 +78,7 @@ def test_serve_and_max_say_the_same_longest_context(model, on, options):
     serving = tonnage.serve(model, on=on, **options).serving
     rest = {name: value for name, value in options.items() if name != "context"}
     replicas = tonnage.serve(model, on=on, **options).question["replicas"].value
-    found = tonnage.maximum("context", model, on=on, advise=False, concurrency=replicas, **rest).to_dict()
+    found = tonnage.maximum("context", model, on=on, advice=False, concurrency=replicas, **rest).to_dict()
     assert int(serving.longest_context.value) == (found["value"] or 0)
 
 
@@ -96,7 +96,7 @@ def test_the_longest_context_on_my_machine_is_that_of_max(model, on, context):
     assert rows
     for row in rows:
         options = {"weights": row.option} if row.option else {}
-        found = tonnage.maximum("context", model, on=on, engine=row.engine, advise=False, **options).to_dict()
+        found = tonnage.maximum("context", model, on=on, engine=row.engine, advice=False, **options).to_dict()
         assert row.longest_context == found["value"], row.option
 
 

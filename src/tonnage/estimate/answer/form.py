@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # types of the form's fields: an answer that has none of thes
     from tonnage.estimate.money.bill import Bill
     from tonnage.estimate.plan.pipeline_boxes import StepSeconds
     from tonnage.estimate.run.checkpoint import Disks
+else:  # `help(tonnage.Answer)` looks the names of the fields' types up
+    HostMemory = Bill = StepSeconds = Disks = Struct
 
 # ---- Whether what fits does what was asked of it: the part of a verdict that is not memory.
 

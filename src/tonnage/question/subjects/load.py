@@ -8,7 +8,7 @@ from tonnage.question.option import Options, described, option
 
 @described
 class LoadOptions(Options, frozen=True, kw_only=True):
-    """What was said about the load; None is the default, which the answer names.
+    """Options of the load on a served model; None is the default, which `answer.question` names.
 
     `concurrency` (users) is an option of serving: give it or a rate.
     """

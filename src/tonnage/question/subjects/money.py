@@ -13,7 +13,7 @@ OF_TRAINING = ("keep_checkpoints", "text_bytes_per_token", "edge")
 
 @described
 class BillOptions(Options, frozen=True, kw_only=True):
-    """What was said about money, power and disks; None is the default, which the answer names with its source.
+    """Options of money, power and disks; None is the default, which `answer.question` names with its source.
 
     To compare buying with renting, all of NEEDED are given, or none.
     """

@@ -11,7 +11,7 @@ from tonnage.question.option import Option, Options, described, option
 
 @described
 class ServingPlanOptions(Options, frozen=True, kw_only=True):
-    """What may be said about a search for a serving plan; None is the default, which the answer names."""
+    """Options of a search for serving plans; None is the default, which the answer names."""
 
     goal: Annotated[
         str | None,
@@ -68,7 +68,7 @@ MOST_TOP = 100
 
 @described
 class SearchOptions(Options, frozen=True, kw_only=True):
-    """What was said about the search; None is the default."""
+    """Options of a search for training plans; None is the default."""
 
     goal: Annotated[
         str | None,

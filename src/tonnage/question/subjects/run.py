@@ -10,7 +10,7 @@ OF_ANY_ANSWER = ("price_per_accelerator_hour", "storage_bandwidth", "storage_rea
 
 @described
 class RunOptions(Options, frozen=True, kw_only=True):
-    """What was said about the run; None is the default, which the estimate chooses and explains.
+    """Options of a whole training run; None is the default, which `answer.question` names with its reason.
 
     One of `tokens`, `epochs` of `dataset_tokens` and `max_steps` says how much is trained, or none with a budget,
     which is then spent.

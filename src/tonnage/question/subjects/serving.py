@@ -10,7 +10,7 @@ from tonnage.question.option import Options, described, option
 
 @described
 class ServingOptions(Options, frozen=True, kw_only=True):
-    """What the user may say about serving; None is the default, which the estimate chooses and explains."""
+    """Options of a served model; None is the default, which `answer.question` names with its reason."""
 
     context: Annotated[
         int | None,

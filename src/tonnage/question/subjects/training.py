@@ -145,9 +145,7 @@ class Method(Numerics, frozen=True, kw_only=True):
 
 @described
 class TrainingOptions(Method, frozen=True, kw_only=True):
-    """What the user may say about a training run; None: not said, which is the default, and the answer's question
-    says why.
-    """
+    """Options of a training run; None is the default, which `answer.question` names with its reason."""
 
     reduce_bucket_size: Annotated[
         int | str | None,

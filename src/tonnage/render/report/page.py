@@ -47,11 +47,15 @@ FILLS = {
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 NEEDS_JINJA = "reports need Jinja2: pip install 'tonnage[report]'."
 TAGS = {"en": "en", "zh": "zh-CN"}
 MARKS = {"fits": "✅", "tight": "⚠️", "no": "❌", "unknown": "❔"}
 NUMBER = re.compile(r"[-−+]?\d[\d,.]*(?:\s|$)|[-−]$")
+# What a notebook's page says of its theme: JupyterLab and Notebook, VS Code, Colab.
+LIGHT_NOTEBOOKS = ('[data-jp-theme-light="true"]', ".vscode-light", '[theme="light"]')
+DARK_NOTEBOOKS = ('[data-jp-theme-light="false"]', ".vscode-dark", '[theme="dark"]')
 MAX_COMMAND_LENGTH = 400  # letters on the first page
 ESCAPED = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]|#"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"})
 
@@ -74,6 +78,22 @@ def notebook(report: Report) -> str:
 def short_markdown(report: Report) -> str:
     """The verdict, what it is made of, and the first of the details."""
     return _render("part.md.jinja", report)
+
+
+def with_notebook_themes(css: str) -> "Markup":
+    """The style of a report, in the light or dark of the notebook around it, where that says which, whatever the
+    reader's system prefers.
+    """
+    from markupsafe import Markup
+
+    light = [block for block in re.findall(r"(?m)^\.tonnage \{([^}]*)\}", css) if block.strip().startswith("--")]
+    dark = re.findall(r"@media screen and \(prefers-color-scheme: ?dark\) \{\s*\.tonnage \{([^}]*)\}", css)
+    themes = (("light", LIGHT_NOTEBOOKS, light), ("dark", DARK_NOTEBOOKS, dark))
+    rules = "".join(
+        f"{', '.join(f'.tonnage:is({around} *)' for around in arounds)} {{ color-scheme: {name}; {''.join(blocks)} }}\n"
+        for name, arounds, blocks in themes
+    )
+    return Markup(f"{css}\n@media screen {{\n{rules}}}\n")
 
 
 def _render_whole(template: str, report: Report) -> str:
@@ -116,6 +136,7 @@ def environment(form: str) -> "Environment":
     templates.globals.update(say=say, fills=FILLS)
     templates.filters.update(
         anchor=anchor,
+        notebook_themes=with_notebook_themes,
         text=cell_text,
         numeric_columns=numeric_columns,
         drawn_bars=draw_bars,
