@@ -41,14 +41,33 @@ from tonnage.runtimes import serving_runtimes, training_runtimes
 os.environ["TONNAGE_LANG"] = "en"  # the pages are English wherever they are written
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "formulas.md"
+ACCURACY_PAGE = ROOT / "docs" / "accuracy.md"
 PAGES = (
     ROOT / "README.md",
-    ROOT / "docs" / "static_page.md",
-    ROOT / "docs" / "sweeps.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("index", "tutorial", "accuracy", "coverage", "static_page", "sweeps")),
     ROOT / "docs" / "decisions" / "README.md",
-    *sorted((ROOT / "docs" / "commands").glob("*.md")),
+    *(
+        page
+        for folder in ("how_to", "explanation", "commands")
+        for page in sorted((ROOT / "docs" / folder).glob("*.md"))
+    ),
 )
 CHINESE = ROOT / "README.zh.md"
+# Rows of docs/accuracy.md that README and the first page of the site show, with their Chinese.
+ACCURACY = {
+    "parameters of a model": "模型参数量",
+    "memory of training, every setting published": "训练显存（设置全部公布）",
+    "memory of training, some settings not published": "训练显存（部分设置未公布）",
+    "memory of serving": "推理显存",
+    "time of a training step, dense model": "训练单步时间，稠密模型",
+    "time of a training step, mixture of experts": "训练单步时间，混合专家模型",
+    "TPOT, benchmarks of InferenceX and NVIDIA": "TPOT，InferenceX 与 NVIDIA 的基准测试",
+    "TTFT, benchmarks of InferenceX and NVIDIA": "TTFT，InferenceX 与 NVIDIA 的基准测试",
+}
+HEADS = {
+    "en": "| figure | rows | median error | nine in ten within |",
+    "zh": "| 指标 | 实测数 | 误差中位数 | 九成在此以内 |",
+}
 
 
 def _rules() -> Sized:
@@ -73,7 +92,9 @@ COUNTED: tuple[tuple[str, str, Callable[[], Sized]], ...] = (
 ASKS = "# asks the "  # the Hub, or the network: after a command that no test runs
 WRITES = "# writes a dataset"  # and reads a file that the reader writes
 SERVES = "# serves until"  # it is ended
-NEEDS = "# needs PyTorch"  # commands that are only read: tests without it run the others
+NEEDS = "# needs "  # PyTorch or a GPU: commands that are only read
+TAKES = "# takes minutes"
+MARKS = (ASKS, WRITES, SERVES, NEEDS, TAKES)  # comments after commands that neither tests nor pages run
 TABLES: dict[str, tuple[Option, ...]] = {
     "train": options_of(TrainingOptions),
     "serve": options_of(ServingOptions),
@@ -164,6 +185,11 @@ def words(command: str) -> list[str]:
     return shlex.split(command, comments=True)[1:]
 
 
+def is_marked(command: str) -> bool:
+    """Whether a command has a comment that says why tests and pages do not run it."""
+    return any(mark in command for mark in MARKS)
+
+
 def printed(command: str) -> list[str]:
     """The lines that a command prints, without a network."""
     os.environ["HF_HUB_OFFLINE"] = "1"
@@ -203,6 +229,8 @@ def _abridged(lines: list[str], shown: list[str]) -> list[str]:
 
 def _table(mark: re.Match[str]) -> str:
     start, kind, name, end = mark.groups()
+    if (kind, name) == ("accuracy", "all"):  # of scripts/accuracy.py
+        return mark.group()
     if kind == "sweep":
         lines = measured_lines() if name == "measured" else cost_lines()
     else:
@@ -211,6 +239,7 @@ def _table(mark: re.Match[str]) -> str:
             "statuses": _statuses,
             "quantities": _quantities,
             "decisions": _decisions,
+            "accuracy": _accuracy,
         }
         lines = tables[kind]()
     return "\n".join([start.rstrip("\n"), *lines, end])
@@ -238,6 +267,17 @@ def _decisions() -> list[str]:
         status = re.search(r"^Status: (.*)$", text, re.MULTILINE)
         rows.append(f"| {path.name[:4]} | [{title}]({path.name}) | {status[1] if status else 'accepted'} |")
     return ["| number | decision | status |", "|---|---|---|", *rows]
+
+
+def _accuracy() -> list[str]:
+    """The rows of docs/accuracy.md that a first page shows."""
+    language = os.environ["TONNAGE_LANG"]
+    cells = [line.strip("| ").split(" | ") for line in ACCURACY_PAGE.read_text(encoding="utf-8").splitlines()]
+    figures = {name: found[:3] for name, *found in cells if name in ACCURACY}
+    if language == "zh":
+        figures = {ACCURACY[name]: [each.replace("exact", "完全相等") for each in figures[name]] for name in ACCURACY}
+    rows = (f"| {name} | {' | '.join(found)} |" for name, found in figures.items())
+    return [HEADS[language], "|---|---:|---:|---:|", *rows]
 
 
 def _quantities() -> list[str]:

@@ -22,6 +22,7 @@ RUN_BY = {
     "scripts/accuracy.py": "tests/render/test_accuracy_page.py",
     "scripts/add_model.py": "tests/catalogue/test_catalogue_models.py",
     "scripts/allocator_reserve.py": "tests/runtimes/test_constants.py",
+    "scripts/build_site.py": "tests/test_site.py",
     "scripts/compare_load.py": "here",
     "scripts/compare_trace.py": "tests/trace/test_scripts_that_trace.py",
     "scripts/counts.py": "tests/test_counts.py",
