@@ -9,7 +9,7 @@ SOAK ?= 0
 SLICE ?= 0/1
 BEFORE ?=
 
-.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate rows bands rates accuracy all soak brute docs schema clean peers bench-speed bench-web bench-page page-pictures house format golden durations prepared counts site
+.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate rows bands rates accuracy all soak brute docs schema clean peers bench-speed bench-web bench-page page-pictures house format golden durations prepared counts site dist
 
 demo: .venv/core.done  ## three questions on the shipped catalogue: core install, no GPU, no torch, no network
 	$(BIN)/python scripts/demo.py
@@ -94,11 +94,17 @@ brute: .venv/quick.done  ## command lines over the whole catalogue, with counts 
 site: .venv/quick.done  ## the site of docs/ to build/site/html: runs the commands that its pages show
 	$(BIN)/python scripts/build_site.py
 
+dist: .venv/quick.done  ## wheel and sdist in dist/, the wheel tried in an empty environment: README's questions, the demo, a served page
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python scripts/try_wheel.py dist/*.whl
+
 docs schema: .venv/core.done  ## the generated pages and the JSON Schema
 	$(BIN)/python -m tonnage.documents.schema
 	$(BIN)/python scripts/option_types.py
-	$(BIN)/python scripts/write_docs.py
 	$(BIN)/python scripts/accuracy.py
+	$(BIN)/python scripts/write_docs.py
+	$(BIN)/python scripts/terminal_pictures.py
 	$(BIN)/python benchmarks/peers.py --recorded
 	$(BIN)/python benchmarks/speed.py --recorded
 

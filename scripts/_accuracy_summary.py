@@ -90,7 +90,7 @@ def percent(share: float) -> str:
 
 
 FONT = 'font-family="sans-serif" font-size="13"'
-WIDTH, LEFT, ROW, TOP = 760, 330, 26, 34
+WIDTH, LEFT, ROW, TOP = 780, 350, 26, 34
 LEAST, MOST = 0.001, 1.0  # the ends of the axis, as shares
 TICKS = ((0.001, "0.1 %"), (0.01, "1 %"), (0.1, "10 %"), (1.0, "100 %"))
 

@@ -75,20 +75,30 @@ def _rules() -> Sized:
     return rules_of_thumb.RULES
 
 
-# What the readmes count: the words behind each number in English, and in Chinese (a number of nothing else).
-COUNTED: tuple[tuple[str, str, Callable[[], Sized]], ...] = (
-    (" in the catalogue", " 个，各附来源", model_names),
-    (" files of families", " 个模型族文件", families),
-    (" accelerators and", " 种加速卡和", accelerator_names),
-    (" nodes (NVIDIA", " 种节点（NVIDIA", node_names),
-    (" precision recipes", " 种精度配方", lambda: TRAINING_RECIPES),
-    (" optimizers", " 种优化器", lambda: OPTIMIZERS),
-    (" runtimes:", " 种运行框架：", training_runtimes),
-    (" engines by version", " 种引擎各版本", serving_runtimes),
-    (" formats and", " 种格式的权重", lambda: PRECISIONS),
-    (" GGUF mixtures", " 种 GGUF 混合", lambda: FILE_TYPES),
+# What docs/coverage.md counts: the words behind each number, which are behind a number of nothing else.
+COUNTED: tuple[tuple[str, Callable[[], Sized]], ...] = (
+    (" in the catalogue", model_names),
+    (" files of families", families),
+    (" accelerators and", accelerator_names),
+    (" nodes (NVIDIA", node_names),
+    (" precision recipes", lambda: TRAINING_RECIPES),
+    (" optimizers", lambda: OPTIMIZERS),
+    (" runtimes:", training_runtimes),
+    (" engines by version", serving_runtimes),
+    (" formats and", lambda: PRECISIONS),
+    (" GGUF mixtures", lambda: FILE_TYPES),
+    (" rules of thumb", _rules),
+)
+# What the readmes count, in English and in Chinese.
+COUNTED_FIRST: tuple[tuple[str, str, Callable[[], Sized]], ...] = (
+    (" in the catalogue", " 个之一", model_names),
+    (" accelerators,", " 种加速卡", accelerator_names),
+    (" nodes,", " 种节点", node_names),
+    (" training runtimes", " 种训练框架", training_runtimes),
+    (" serving engines", " 种推理引擎", serving_runtimes),
     (" rules of thumb", " 条经验法则", _rules),
 )
+COVERAGE = ROOT / "docs" / "coverage.md"
 ASKS = "# asks the "  # the Hub, or the network: after a command that no test runs
 WRITES = "# writes a dataset"  # and reads a file that the reader writes
 SERVES = "# serves until"  # it is ended
@@ -151,11 +161,18 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def counted(text: str) -> str:
-    """A readme with the numbers of models, optimizers, runtimes, ... that there are now."""
-    for english, chinese, entries in COUNTED:
-        for words in (english, chinese):
-            text = re.sub(rf"\d+(?={re.escape(words)})", str(len(entries())), text)
+def counts_of(path: Path) -> tuple[tuple[str, Callable[[], Sized]], ...]:
+    """What a page counts: the words behind each number, and what is counted."""
+    if path == COVERAGE:
+        return COUNTED
+    return tuple((chinese if path == CHINESE else english, entries) for english, chinese, entries in COUNTED_FIRST)
+
+
+def counted(path: Path) -> str:
+    """A page that counts, with the numbers of models, optimizers, runtimes, ... that there are now."""
+    text = path.read_text(encoding="utf-8")
+    for behind, entries in counts_of(path):
+        text = re.sub(rf"\d+(?={re.escape(behind)})", str(len(entries())), text)
     return text
 
 
@@ -302,8 +319,8 @@ def _statuses() -> list[str]:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
-    for path in (ROOT / "README.md", CHINESE):
-        path.write_text(counted(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in (ROOT / "README.md", CHINESE, COVERAGE):
+        path.write_text(counted(path), encoding="utf-8")
     for path in PAGES:
         path.write_text(refreshed(path.read_text(encoding="utf-8")), encoding="utf-8")
     CHINESE.write_text(refreshed(CHINESE.read_text(encoding="utf-8"), "zh"), encoding="utf-8")

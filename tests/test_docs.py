@@ -24,6 +24,7 @@ from tonnage.validation import read, validate
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+ALL_COMMANDS = (ROOT / "docs" / "commands" / "README.md").read_text()
 WRITTEN = runpy.run_path(str(ROOT / "scripts" / "write_docs.py"))
 COMMANDS = list(
     dict.fromkeys(command for path in WRITTEN["PAGES"] for command in WRITTEN["commands"](path.read_text()))
@@ -44,24 +45,26 @@ def test_the_page_of_formulas_is_generated_from_the_code():
     assert (ROOT / "docs" / "formulas.md").read_text() == WRITTEN["page"](), "run `make docs`"
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_is_in_the_readme(verb):
-    assert f"tonnage {verb}" in README
+@pytest.mark.parametrize(
+    "path", [ROOT / "README.md", WRITTEN["CHINESE"], WRITTEN["COVERAGE"]], ids=lambda path: path.name
+)
+def test_what_pages_count_is_there(path):
+    assert WRITTEN["counted"](path) == path.read_text(), "run `make docs`"
+    for words, _ in WRITTEN["counts_of"](path):
+        assert len(re.findall(rf"\d+{re.escape(words)}", path.read_text())) == 1, words
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", WRITTEN["CHINESE"]], ids=lambda path: path.name)
-def test_the_readmes_count_what_there_is(path):
-    text, language = path.read_text(), path.name.count("zh")
-    assert WRITTEN["counted"](text) == text, "run `make docs`"
-    for words in WRITTEN["COUNTED"]:
-        assert len(re.findall(rf"\d+{re.escape(words[language])}", text)) == 1, words
-
-
-def test_the_readme_counts_the_rows_that_validate_has():
+def test_the_readme_says_how_exact_parameters_are_as_validate_does():
     document = builtins(validate(read([ROOT / "validation" / "params.yaml"])))
     (full,) = [entry for entry in document["summary"] if entry["completeness"] == "full" and entry["source"] == "all"]
     assert full["covered"] == full["rows"] and full["mean_abs"] < 5e-5
-    assert f"{full['covered']} of {full['rows']} rows" in README
+    assert f"| parameters of a model | {full['rows']} | exact | exact |" in README
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", WRITTEN["CHINESE"]], ids=lambda path: path.name)
+def test_the_readmes_are_two_screens(path):
+    """Two of 45 lines, pictures aside."""
+    assert len(path.read_text().splitlines()) <= 90
 
 
 @pytest.mark.parametrize(
@@ -90,10 +93,11 @@ def test_what_pages_show_is_what_the_commands_print(path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_has_a_page_that_the_readme_links(verb):
+def test_every_verb_has_a_page_that_the_page_of_commands_links(verb):
     page = ROOT / "docs" / "commands" / f"{verb}.md"
     assert page.read_text().startswith(f"# tonnage {verb}\n")
-    assert f"docs/commands/{verb}.md" in README
+    assert f"]({verb}.md)" in ALL_COMMANDS
+    assert "(docs/commands/README.md)" in README
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -119,7 +123,7 @@ def test_what_newcomers_are_told_to_try_first_fits():
     assert {command: main(WRITTEN["words"](command)) for command in tried} == dict.fromkeys(tried, 0)
 
 
-def test_what_the_readme_says_fits_does_fit():
+def test_the_largest_run_of_the_documentation_fits():
     assert main(WRITTEN["words"](next(command for command in COMMANDS if "deepseek-v3" in command))) == 0
 
 
@@ -146,15 +150,23 @@ def test_the_readmes_and_the_how_tos_show_programs():
     assert {"README.md, 1", "README.zh.md, 1", "docs/tutorial.md, 1", "docs/how_to/check_in_ci.md, 1"} <= set(PROGRAMS)
 
 
+def test_ci_runs_what_the_readme_names_for_testing_and_lint_and_types():
+    """The targets of its block, of which the demo is a part of what `make dist` tries."""
+    shown = re.findall(r"^\$ make ([a-z]+) ", README, flags=re.M)
+    (run,) = re.findall(r"^make (.*)$", (ROOT / ".ci" / "run").read_text(), flags=re.M)
+    assert set(run.split()) == {*shown, "lint", "types"} - {"demo"}
+    assert "demo" in shown
+
+
 def test_the_make_targets_of_the_readme_exist():
     targets = re.findall(r"^([a-z ]+):", (ROOT / "Makefile").read_text(), flags=re.M)
     known = {word for target in targets for word in target.split()}
     assert set(re.findall(r"(?:`|\$ )make ([a-z]+)", README)) <= known
 
 
-@pytest.mark.parametrize("text", [README, FIRST_WORDS], ids=["readme", "help"])
+@pytest.mark.parametrize("text", [ALL_COMMANDS, FIRST_WORDS], ids=["commands", "help"])
 def test_the_statuses_are_said(text, capsys):
-    said = text if text is README else main(["--help"]) or capsys.readouterr().out
+    said = text if text is ALL_COMMANDS else main(["--help"]) or capsys.readouterr().out
     for status, meaning in STATUSES.items():
         assert str(status) in said and meaning in said
 
@@ -206,7 +218,7 @@ def test_the_help_of_serve_leads_to_all_its_options():
 
 
 def test_links_of_the_documents_lead_somewhere():
-    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")):
+    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             assert "://" in target or (page.parent / target).exists(), f"{page}: {target}"
 

@@ -40,6 +40,8 @@ RUN_BY = {
     "scripts/option_types.py": "tests/api/test_option_types.py",
     "scripts/published_plans.py": "tests/search/test_published_plans.py",
     "scripts/record_e5.py": "tests/trace/test_scripts_that_trace.py",
+    "scripts/terminal_pictures.py": "tests/render/test_terminal_pictures.py",
+    "scripts/try_wheel.py": "tests/test_release.py",
     "scripts/vllm_overheads.py": "tests/runtimes/test_constants.py",
     "scripts/write_docs.py": "tests/test_docs.py",
     "scripts/write_locale.py": "tests/language/test_catalogues.py",
@@ -108,6 +110,7 @@ def test_every_target_runs_commands_that_tests_run():
             assert words.split()[0] == "validate" and all((ROOT / each).exists() for each in words.split()[1:])
         elif name == "python" and words.startswith("-m"):
             assert words.split()[1] in (
+                "build",
                 "pip",
                 "pytest",
                 "tonnage.documents.schema",
