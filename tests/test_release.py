@@ -3,6 +3,7 @@ on this environment too.
 """
 
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -40,7 +41,7 @@ def test_the_citation_says_the_version():
 def test_the_package_takes_its_version_from_the_file_that_python_reads():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     path = project["tool"]["hatch"]["version"]["path"]
-    assert project["project"]["dynamic"] == ["version"]
+    assert "version" in project["project"]["dynamic"]
     assert f'__version__ = "{tonnage.__version__}"' in (ROOT / path).read_text(encoding="utf-8")
     assert f"`{path}`" in RELEASING
 
@@ -58,6 +59,18 @@ def test_the_first_lines_of_the_pages_say_how_to_install_it():
     for name in ("README.md", "README.zh.md", "docs/index.md"):
         first = (ROOT / name).read_text(encoding="utf-8").partition("```console\n")[2].partition("\n")[0]
         assert first.startswith("$ pip install tonnage ") and "uvx tonnage" in first, name
+
+
+def test_the_description_of_the_package_has_no_link_into_the_checkout():
+    build = runpy.run_path(str(ROOT / "hatch_build.py"))
+    files, pictures, with_addresses = build["FILES"], build["PICTURES"], build["with_addresses"]
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    described = with_addresses(text)
+    links = re.findall(r"(!?)\[[^]]*\]\(([^)]+)\)", text)
+    assert re.findall(r"(!?)\[[^]]*\]\(([^)]+)\)", described) == [
+        (picture, target if "://" in target else (pictures if picture else files) + target) for picture, target in links
+    ]
+    assert with_addresses(described) == described
 
 
 def test_a_wheel_is_asked_what_the_readme_shows():
