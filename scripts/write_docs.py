@@ -192,9 +192,10 @@ def _refreshed(text: str) -> str:
 
 
 def commands(text: str) -> list[str]:
-    """The commands of a page's console blocks that begin with `tonnage`, without the prompt."""
+    """The commands of a page that begin with `tonnage`: of console blocks, without the prompt, and of a CI's steps."""
     blocks = re.findall(r"(?<=```console\n).*?(?=```)", text, flags=re.S)
-    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ tonnage")]
+    shown = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ tonnage")]
+    return shown + re.findall(r"^ *- run: (tonnage .*)$", text, flags=re.M)
 
 
 def words(command: str) -> list[str]:

@@ -117,6 +117,24 @@ def test_every_command_of_the_documentation_works(command, capsys, monkeypatch):
         assert not capsys.readouterr().err
 
 
+FOR_NEWCOMERS = [path for path in WRITTEN["PAGES"] if path.parent.name in ("tonnage", "docs", "how_to", "explanation")]
+NAMED = {
+    command: path.name
+    for path in (*FOR_NEWCOMERS, ROOT / "README.md", WRITTEN["CHINESE"])
+    for command in re.findall(r"`(tonnage [a-z][^`.]*)`", path.read_text())
+}
+
+
+@pytest.mark.parametrize("command", NAMED)
+def test_a_command_named_in_a_sentence_is_one(command):
+    words = WRITTEN["words"](command)
+    assert words[0] in VERBS, NAMED[command]
+    parser = Parser(prog=f"tonnage {words[0]}")
+    import_module(f"tonnage.cli.{words[0]}").add_arguments(parser)
+    if len(words) > 1:
+        parser.parse_args(words[1:])
+
+
 def test_what_newcomers_are_told_to_try_first_fits():
     tried = re.findall(r"^  (tonnage (?:train|serve|rules) [^V\n].*)$", FIRST_WORDS, flags=re.M)
     assert len(tried) >= 2
@@ -217,10 +235,22 @@ def test_the_help_of_serve_leads_to_all_its_options():
     assert {option.name for option in MONEY} - {option.name for option in SERVED} == {*OF_TRAINING}
 
 
-def test_links_of_the_documents_lead_somewhere():
+def anchors_of(page):
+    """What links may lead to inside a page, as GitHub names its headings."""
+    headings = re.findall(r"(?m)^#+ (.*)$", re.sub(r"(?s)```.*?```", "", page.read_text()))
+    plain = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
+
+
+def test_links_and_anchors_of_the_documents_lead_somewhere():
     for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-            assert "://" in target or (page.parent / target).exists(), f"{page}: {target}"
+        for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"(?s)```.*?```", "", page.read_text())):
+            target, _, anchor = link.partition("#")
+            if "://" in target:
+                continue
+            there = page.parent / target if target else page
+            assert there.exists(), f"{page}: {link}"
+            assert not anchor or there.suffix != ".md" or anchor in anchors_of(there), f"{page}: {link}"
 
 
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
