@@ -7,6 +7,7 @@ python scripts/build_site.py --out FOLDER
 
 import argparse
 import contextlib
+import inspect
 import io
 import json
 import os
@@ -14,10 +15,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-from tonnage.cli import main as tonnage
+import tonnage
+from tonnage.cli import main as ask
 from tonnage.kernel.units import human
 from tonnage.question.form import Group
 from tonnage.question.option import Option, names_in
@@ -43,7 +46,7 @@ def output(command: str) -> list[str]:
     os.environ.update(settings)
     try:
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.chdir(ROOT):
-            status = tonnage(words(command))
+            status = ask(words(command))
     finally:
         os.environ.clear()
         os.environ.update(before)
@@ -133,6 +136,35 @@ def _choices(option: Option) -> str:
     return (listed + (" or another" if known and not only else "")) or "-"
 
 
+def python_page() -> str:
+    """Every public name of the package with its docstring: functions first, whole; then classes, in a sentence."""
+    lines = [
+        "# Python",
+        "",
+        "Generated from the docstrings, which `help(tonnage.train)` shows too.",
+        "[What stays](deprecation.md) says what is public.",
+        "",
+    ]
+    names = {name: getattr(tonnage, name) for name in tonnage.__all__}
+    for name, function in names.items():
+        if inspect.isfunction(function):
+            call = f"```python\ntonnage.{name}{_arguments(function)}\n```"
+            lines += [f"## {name}", "", call, "", "```text", inspect.getdoc(function) or "", "```", ""]
+    lines += ["## Classes", "", "| class | what it is |", "|---|---|"]
+    for name, kind in names.items():
+        if inspect.isclass(kind):
+            first = (inspect.getdoc(kind) or "").partition("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+            lines.append(f"| `tonnage.{name}` | {first} |")
+    return "\n".join([*lines, ""])
+
+
+def _arguments(function: Callable[..., Any]) -> inspect.Signature:
+    """What a function takes, without types, which are long."""
+    signature = inspect.signature(function)
+    plain = [each.replace(annotation=inspect.Parameter.empty) for each in signature.parameters.values()]
+    return signature.replace(parameters=plain, return_annotation=inspect.Signature.empty)
+
+
 def rules_page() -> str:
     """The page of the rules of thumb with all of them: result, what the document prints, and the errata."""
     rules = json.loads("\n".join(output("tonnage rules --json")))["rules"]
@@ -158,6 +190,7 @@ def stage(out: Path) -> None:
     for page in sorted(staged.rglob("*.md")):
         text = with_output(page.read_text(encoding="utf-8"))
         page.write_text(with_links(text, DOCS / page.relative_to(staged)), encoding="utf-8")
+    (staged / "python.md").write_text(python_page(), encoding="utf-8")
     (staged / "options").mkdir()
     for verb in VERBS_WITH_OPTIONS:
         (staged / "options" / f"{verb}.md").write_text(options_page(verb), encoding="utf-8")

@@ -2,7 +2,9 @@
 its pages show comes from the code.
 """
 
+import inspect
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
@@ -10,6 +12,7 @@ from urllib.parse import unquote, urldefrag
 import pytest
 
 import build_site
+import tonnage
 from tonnage.question.option import names_in
 from tonnage.question.verbs import FORMS, form_of
 
@@ -82,14 +85,14 @@ def test_every_page_of_the_docs_is_in_the_navigation():
     named = set(re.findall(r'"([\w/]+\.md)"', settings))
     there = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     decisions = {name for name in there if re.match(r"decisions/\d", name)}  # the table of decisions leads to them
-    made = {f"options/{verb}.md" for verb in build_site.VERBS_WITH_OPTIONS}
+    made = {"python.md", *(f"options/{verb}.md" for verb in build_site.VERBS_WITH_OPTIONS)}
     assert named == there - decisions | made
 
 
 def test_where_a_page_asks_for_output_it_is_shown(html):
     first = (html / "index.html").read_text(encoding="utf-8")
     verdict = build_site.output("tonnage train llama-3.1-8b --on 8xH100-SXM-80GB --sequence-length 16k")[0]
-    assert verdict in re.sub(r"<[^>]+>", "", first)
+    assert verdict in unescape(re.sub(r"<[^>]+>", "", first))
     for path in DOCS.rglob("*.md"):
         text = path.read_text(encoding="utf-8")
         assert len(build_site.SHOWN.findall(text)) == len(re.findall(r"^<!-- output\b", text, flags=re.M)), path
@@ -110,6 +113,13 @@ def test_the_page_of_options_has_every_option_of_the_schema(verb):
                 assert option.alone or f"| `{option.flag}`" in page, option.name
                 for name in names_in(option.choices):
                     assert f"`{name}`" in page or option.alone
+
+
+def test_the_page_of_python_has_every_public_name(html):
+    page = unescape(re.sub(r"<[^>]+>", "", (html / "python.html").read_text(encoding="utf-8")))
+    for name in tonnage.__all__:
+        assert f"tonnage.{name}" in page
+    assert inspect.getdoc(tonnage.serve).partition("\n")[0] in page
 
 
 def test_the_page_of_rules_has_every_rule_and_every_erratum(html):
