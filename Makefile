@@ -9,7 +9,7 @@ SOAK ?= 0
 SLICE ?= 0/1
 BEFORE ?=
 
-.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate rows bands rates accuracy all soak brute docs schema clean peers bench-speed bench-web bench-page page-pictures house format golden durations prepared counts
+.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate rows bands rates accuracy all soak brute docs schema clean peers bench-speed bench-web bench-page page-pictures house format golden durations prepared counts site dist
 
 demo: .venv/core.done  ## three questions on the shipped catalogue: core install, no GPU, no torch, no network
 	$(BIN)/python scripts/demo.py
@@ -70,7 +70,7 @@ validate: .venv/core.done  ## predictions against published measurements
 rows: .venv/core.done  ## validation/*.yaml, from what sources wrote in validation/sources/
 	$(BIN)/python scripts/rows --rebuild
 
-bands: .venv/core.done  ## error bands and docs/accuracy.md, from the measurements and the estimator as they are
+bands: .venv/core.done  ## error bands and the pages of accuracy, from the measurements and the estimator as they are
 	$(BIN)/python scripts/fit_bands.py
 	$(BIN)/python scripts/accuracy.py
 
@@ -79,7 +79,7 @@ rates: .venv/quick.done  ## rates of kernels, links and hosts, from published sp
 	$(BIN)/python scripts/fit_serving.py
 	$(BIN)/python scripts/accuracy.py
 
-accuracy: .venv/core.done  ## docs/accuracy.md
+accuracy: .venv/core.done  ## docs/accuracy.md with its plot, and docs/accuracy_details.md
 	$(BIN)/python scripts/accuracy.py
 
 soak: .venv/soak.done  ## the long tier: more examples of every property, and a Ray cluster
@@ -91,11 +91,20 @@ golden: .venv/quick.done  ## answers of all verbs and faces against the recorded
 brute: .venv/quick.done  ## command lines over the whole catalogue, with counts and reproducers (a tenth of it: SLICE=0/10; another seed: SEED=any)
 	PYTHONPATH=tests $(BIN)/python -m brute.run --processes $(JOBS) --slice $(SLICE) $(if $(SEED),--seed $(SEED))
 
+site: .venv/quick.done  ## the site of docs/ to build/site/html: runs the commands that its pages show
+	$(BIN)/python scripts/build_site.py
+
+dist: .venv/quick.done  ## wheel and sdist in dist/, the wheel tried in an empty environment: README's questions, the demo, a served page
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python scripts/try_wheel.py dist/*.whl
+
 docs schema: .venv/core.done  ## the generated pages and the JSON Schema
 	$(BIN)/python -m tonnage.documents.schema
 	$(BIN)/python scripts/option_types.py
-	$(BIN)/python scripts/write_docs.py
 	$(BIN)/python scripts/accuracy.py
+	$(BIN)/python scripts/write_docs.py
+	$(BIN)/python scripts/terminal_pictures.py
 	$(BIN)/python benchmarks/peers.py --recorded
 	$(BIN)/python benchmarks/speed.py --recorded
 
@@ -117,17 +126,17 @@ all: check test bench validate
 	touch $@
 
 .venv/quick.done: .venv/core.done
-	$(PIP) -e '.[test,dev]'
+	$(PIP) -e '.[test,dev,docs]'
 	touch $@
 
 # torch first and pinned, so that no resolver fetches a build for accelerators
 .venv/test.done: .venv/quick.done
 	$(PIP) '$(TORCH)'
-	$(PIP) -e '.[test,dev,trace]' '$(TORCH)'
+	$(PIP) -e '.[test,dev,docs,trace]' '$(TORCH)'
 	touch $@
 
 .venv/soak.done: .venv/test.done
-	$(PIP) -e '.[test,dev,trace,cluster]' '$(TORCH)'
+	$(PIP) -e '.[test,dev,docs,trace,cluster]' '$(TORCH)'
 	touch $@
 
 clean:

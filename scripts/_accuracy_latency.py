@@ -1,4 +1,4 @@
-"""The section of docs/accuracy.md on TTFT, TPOT and throughput of served models: errors by source, engine,
+"""The section of docs/accuracy_details.md on TTFT, TPOT and throughput of served models: errors by source, engine,
 generation and model, errors of rows that the fit has not seen (from the header of rates.toml), and the rows that lie
 farthest.
 """

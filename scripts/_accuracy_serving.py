@@ -1,4 +1,4 @@
-"""The part of docs/accuracy.md about the memory of served models."""
+"""The part of docs/accuracy_details.md about the memory of served models."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

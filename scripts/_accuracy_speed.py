@@ -1,6 +1,6 @@
-"""The section of docs/accuracy.md on the time of a step: errors by source, precision, generation and kind, errors of
-rows that the fit has not seen (from the header of rates.toml), and the rows that lie farthest, with why where it is
-known.
+"""The section of docs/accuracy_details.md on the time of a step: errors by source, precision, generation and kind,
+errors of rows that the fit has not seen (from the header of rates.toml), and the rows that lie farthest, with why where
+it is known.
 """
 
 import re

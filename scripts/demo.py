@@ -1,59 +1,63 @@
-"""Ask tonnage three questions on the shipped catalogue and print the heads of its answers: core install, no GPU, no
-torch, no network.
+"""Mend a training run that does not fit, serve a model, and say where to go on: core install, no GPU, no torch, no
+network, at most 60 lines of 100 columns.
 
 make demo
 """
 
+import contextlib
+import io
+import os
+import shlex
+import sys
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
 import tonnage
-from tonnage.documents.advice import Advice
-from tonnage.documents.document import builtins
-from tonnage.render.advice import advice_line
-from tonnage.render.brief.verdict import verdict_line
-from tonnage.render.prompts import with_prompts
-from tonnage.render.text import named, tree_lines
+from tonnage.cli import main
 
-FITS = {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB", "sequence_length": 8192, "recompute": "full"}
-TOO_LARGE = {"model": "qwen3-8b", "on": "RTX-4090", "method": "lora"}
-SERVED = {"model": "qwen3-32b", "on": "RTX-4090", "weights": "awq", "context": 4096}
+COLUMNS = "100"
+AS_TYPED = "tonnage train qwen3-8b --on RTX-4090 --method lora --recompute none --no-liger"
+RUN = {"model": "qwen3-8b", "on": "RTX-4090", "method": "lora"}
+SERVED = "tonnage serve qwen3-14b --on RTX-4090 --weights awq --users 8 --input 1000 --output 300"
+VERDICT, WHOLE, PART = 2, 24, 13  # lines of an answer that are shown
+TELLING = ("memory", "time", "cost", "energy", "speed")  # how lines of a long answer begin that are shown of it
 NEXT = """\
-What to do next:
-  .venv/bin/tonnage train MODEL --on MACHINE       your own run; `tonnage models` and `tonnage accelerators` list the names
-  .venv/bin/tonnage serve MODEL --on MACHINE --users 16 --input 1000 --output 200
-  .venv/bin/tonnage plan MODEL --train             the best machines and layouts
-  .venv/bin/tonnage rules                          all rules of thumb, each worked, with its source and its errata
-  .venv/bin/tonnage web                            the same answers as a page (after .venv/bin/python -m pip install -e '.[web]')
-  Add --formulas to an answer to see each figure's formula with the numbers put in; README.md tells the rest."""
+Where to go on:
+  {tonnage} train MODEL --on MACHINE     your own run; `tonnage models` and `tonnage accelerators` list names
+  {tonnage} serve MODEL --on MACHINE --users 16 --input 1000 --output 200
+  {tonnage} plan MODEL --train           the best machines and layouts
+  {tonnage} rules                        rules of thumb, each worked, with source and erratum
+  {tonnage} web                          the same answers as a page (needs the extra `web`)
+  --formulas shows each figure's formula with the numbers put in; docs/tutorial.md takes ten minutes."""
 
 
-def head(answer: Any, *figures: str) -> Iterator[str]:
-    """The command, the verdict, where the memory goes, and the named figures of an answer."""
-    document = answer.without_trees()
-    yield f"$ {answer.command}"
-    yield verdict_line(document)
-    yield from tree_lines(answer.memory, depth=1)
-    for name in figures:
-        figure = document.get("serving", {}).get(name) or document[name]
-        yield named(figure) if name != "ttft_seconds" else with_prompts(named(figure), document["question"])
+def answered(command: str, most: int) -> Iterator[str]:
+    """A command and the first lines of what it prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        main(shlex.split(command)[1:])
+    first, *lines = out.getvalue().rstrip("\n").splitlines()
+    if len(lines) >= WHOLE:
+        lines = [line for line in lines if line.startswith(TELLING)]
+    yield from (f"$ {command}", first, *lines[: most - 1], "")
 
 
-def mended(answer: Any, move: Advice) -> Any:
-    """The answer to the same question with the changes of a suggestion."""
-    return tonnage.train(**TOO_LARGE, **move.change)
+def mended() -> str:
+    """The command of the run with what is not given chosen so that it fits, else with the first suggestion."""
+    answer = tonnage.train(**RUN)
+    return answer.command if answer.fits else tonnage.train(**RUN, **answer.advice[0].change).command
 
 
 def lines() -> Iterator[str]:
-    yield from ("A training run that fits:", "", *head(tonnage.train(**FITS), "step_time", "cost"), "")
-    too_large = tonnage.train(**TOO_LARGE)
-    first = too_large.advice[0]
-    yield from ("One that does not, and the first suggestion:", "", *head(too_large), advice_line(builtins(first)), "")
-    yield from (*head(mended(too_large, first), "step_time"), "")
-    served = tonnage.serve(**SERVED)
-    yield from ("A model served:", "", *head(served, "ttft_seconds", "tpot_seconds"), "")
-    yield NEXT
+    yield "A training run that does not fit:"
+    yield from answered(AS_TYPED, VERDICT)
+    yield "The same run, mended:"
+    yield from answered(mended(), WHOLE)
+    yield "A model served on the same card:"
+    yield from answered(SERVED, PART)
+    beside = Path(sys.executable).parent / "tonnage"
+    yield NEXT.format(tonnage=".venv/bin/tonnage" if ".venv" in beside.parts else "tonnage")
 
 
 if __name__ == "__main__":
+    os.environ["COLUMNS"] = COLUMNS
     print("\n".join(lines()))

@@ -41,14 +41,33 @@ from tonnage.runtimes import serving_runtimes, training_runtimes
 os.environ["TONNAGE_LANG"] = "en"  # the pages are English wherever they are written
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "formulas.md"
+ACCURACY_PAGE = ROOT / "docs" / "accuracy.md"
 PAGES = (
     ROOT / "README.md",
-    ROOT / "docs" / "static_page.md",
-    ROOT / "docs" / "sweeps.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("index", "tutorial", "accuracy", "coverage", "static_page", "sweeps")),
     ROOT / "docs" / "decisions" / "README.md",
-    *sorted((ROOT / "docs" / "commands").glob("*.md")),
+    *(
+        page
+        for folder in ("how_to", "explanation", "commands")
+        for page in sorted((ROOT / "docs" / folder).glob("*.md"))
+    ),
 )
 CHINESE = ROOT / "README.zh.md"
+# Rows of docs/accuracy.md that README and the first page of the site show, with their Chinese.
+ACCURACY = {
+    "parameters of a model": "模型参数量",
+    "memory of training, every setting published": "训练显存（设置全部公布）",
+    "memory of training, some settings not published": "训练显存（部分设置未公布）",
+    "memory of serving": "推理显存",
+    "time of a training step, dense model": "训练单步时间，稠密模型",
+    "time of a training step, mixture of experts": "训练单步时间，混合专家模型",
+    "TPOT, benchmarks of InferenceX and NVIDIA": "TPOT，InferenceX 与 NVIDIA 的基准测试",
+    "TTFT, benchmarks of InferenceX and NVIDIA": "TTFT，InferenceX 与 NVIDIA 的基准测试",
+}
+HEADS = {
+    "en": "| figure | rows | median error | nine in ten within |",
+    "zh": "| 指标 | 实测数 | 误差中位数 | 九成在此以内 |",
+}
 
 
 def _rules() -> Sized:
@@ -56,24 +75,36 @@ def _rules() -> Sized:
     return rules_of_thumb.RULES
 
 
-# What the readmes count: the words behind each number in English, and in Chinese (a number of nothing else).
-COUNTED: tuple[tuple[str, str, Callable[[], Sized]], ...] = (
-    (" in the catalogue", " 个，各附来源", model_names),
-    (" files of families", " 个模型族文件", families),
-    (" accelerators and", " 种加速卡和", accelerator_names),
-    (" nodes (NVIDIA", " 种节点（NVIDIA", node_names),
-    (" precision recipes", " 种精度配方", lambda: TRAINING_RECIPES),
-    (" optimizers", " 种优化器", lambda: OPTIMIZERS),
-    (" runtimes:", " 种运行框架：", training_runtimes),
-    (" engines by version", " 种引擎各版本", serving_runtimes),
-    (" formats and", " 种格式的权重", lambda: PRECISIONS),
-    (" GGUF mixtures", " 种 GGUF 混合", lambda: FILE_TYPES),
+# What docs/coverage.md counts: the words behind each number, which are behind a number of nothing else.
+COUNTED: tuple[tuple[str, Callable[[], Sized]], ...] = (
+    (" in the catalogue", model_names),
+    (" files of families", families),
+    (" accelerators and", accelerator_names),
+    (" nodes (NVIDIA", node_names),
+    (" precision recipes", lambda: TRAINING_RECIPES),
+    (" optimizers", lambda: OPTIMIZERS),
+    (" runtimes:", training_runtimes),
+    (" engines by version", serving_runtimes),
+    (" formats and", lambda: PRECISIONS),
+    (" GGUF mixtures", lambda: FILE_TYPES),
+    (" rules of thumb", _rules),
+)
+# What the readmes count, in English and in Chinese.
+COUNTED_FIRST: tuple[tuple[str, str, Callable[[], Sized]], ...] = (
+    (" in the catalogue", " 个之一", model_names),
+    (" accelerators,", " 种加速卡", accelerator_names),
+    (" nodes,", " 种节点", node_names),
+    (" training runtimes", " 种训练框架", training_runtimes),
+    (" serving engines", " 种推理引擎", serving_runtimes),
     (" rules of thumb", " 条经验法则", _rules),
 )
+COVERAGE = ROOT / "docs" / "coverage.md"
 ASKS = "# asks the "  # the Hub, or the network: after a command that no test runs
 WRITES = "# writes a dataset"  # and reads a file that the reader writes
 SERVES = "# serves until"  # it is ended
-NEEDS = "# needs PyTorch"  # commands that are only read: tests without it run the others
+NEEDS = "# needs "  # PyTorch or a GPU: commands that are only read
+TAKES = "# takes minutes"
+MARKS = (ASKS, WRITES, SERVES, NEEDS, TAKES)  # comments after commands that neither tests nor pages run
 TABLES: dict[str, tuple[Option, ...]] = {
     "train": options_of(TrainingOptions),
     "serve": options_of(ServingOptions),
@@ -130,11 +161,18 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def counted(text: str) -> str:
-    """A readme with the numbers of models, optimizers, runtimes, ... that there are now."""
-    for english, chinese, entries in COUNTED:
-        for words in (english, chinese):
-            text = re.sub(rf"\d+(?={re.escape(words)})", str(len(entries())), text)
+def counts_of(path: Path) -> tuple[tuple[str, Callable[[], Sized]], ...]:
+    """What a page counts: the words behind each number, and what is counted."""
+    if path == COVERAGE:
+        return COUNTED
+    return tuple((chinese if path == CHINESE else english, entries) for english, chinese, entries in COUNTED_FIRST)
+
+
+def counted(path: Path) -> str:
+    """A page that counts, with the numbers of models, optimizers, runtimes, ... that there are now."""
+    text = path.read_text(encoding="utf-8")
+    for behind, entries in counts_of(path):
+        text = re.sub(rf"\d+(?={re.escape(behind)})", str(len(entries())), text)
     return text
 
 
@@ -154,14 +192,20 @@ def _refreshed(text: str) -> str:
 
 
 def commands(text: str) -> list[str]:
-    """The commands of a page's console blocks that begin with `tonnage`, without the prompt."""
+    """The commands of a page that begin with `tonnage`: of console blocks, without the prompt, and of a CI's steps."""
     blocks = re.findall(r"(?<=```console\n).*?(?=```)", text, flags=re.S)
-    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ tonnage")]
+    shown = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ tonnage")]
+    return shown + re.findall(r"^ *- run: (tonnage .*)$", text, flags=re.M)
 
 
 def words(command: str) -> list[str]:
     """The words after `tonnage`; what follows a # is a comment."""
     return shlex.split(command, comments=True)[1:]
+
+
+def is_marked(command: str) -> bool:
+    """Whether a command has a comment that says why tests and pages do not run it."""
+    return any(mark in command for mark in MARKS)
 
 
 def printed(command: str) -> list[str]:
@@ -203,6 +247,8 @@ def _abridged(lines: list[str], shown: list[str]) -> list[str]:
 
 def _table(mark: re.Match[str]) -> str:
     start, kind, name, end = mark.groups()
+    if (kind, name) == ("accuracy", "all"):  # of scripts/accuracy.py
+        return mark.group()
     if kind == "sweep":
         lines = measured_lines() if name == "measured" else cost_lines()
     else:
@@ -211,6 +257,7 @@ def _table(mark: re.Match[str]) -> str:
             "statuses": _statuses,
             "quantities": _quantities,
             "decisions": _decisions,
+            "accuracy": _accuracy,
         }
         lines = tables[kind]()
     return "\n".join([start.rstrip("\n"), *lines, end])
@@ -240,6 +287,17 @@ def _decisions() -> list[str]:
     return ["| number | decision | status |", "|---|---|---|", *rows]
 
 
+def _accuracy() -> list[str]:
+    """The rows of docs/accuracy.md that a first page shows."""
+    language = os.environ["TONNAGE_LANG"]
+    cells = [line.strip("| ").split(" | ") for line in ACCURACY_PAGE.read_text(encoding="utf-8").splitlines()]
+    figures = {name: found[:3] for name, *found in cells if name in ACCURACY}
+    if language == "zh":
+        figures = {ACCURACY[name]: [each.replace("exact", "完全相等") for each in figures[name]] for name in ACCURACY}
+    rows = (f"| {name} | {' | '.join(found)} |" for name, found in figures.items())
+    return [HEADS[language], "|---|---:|---:|---:|", *rows]
+
+
 def _quantities() -> list[str]:
     """What `max` looks for."""
     rows = [
@@ -262,8 +320,8 @@ def _statuses() -> list[str]:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
-    for path in (ROOT / "README.md", CHINESE):
-        path.write_text(counted(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in (ROOT / "README.md", CHINESE, COVERAGE):
+        path.write_text(counted(path), encoding="utf-8")
     for path in PAGES:
         path.write_text(refreshed(path.read_text(encoding="utf-8")), encoding="utf-8")
     CHINESE.write_text(refreshed(CHINESE.read_text(encoding="utf-8"), "zh"), encoding="utf-8")

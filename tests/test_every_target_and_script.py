@@ -22,6 +22,7 @@ RUN_BY = {
     "scripts/accuracy.py": "tests/render/test_accuracy_page.py",
     "scripts/add_model.py": "tests/catalogue/test_catalogue_models.py",
     "scripts/allocator_reserve.py": "tests/runtimes/test_constants.py",
+    "scripts/build_site.py": "tests/test_site.py",
     "scripts/compare_load.py": "here",
     "scripts/compare_trace.py": "tests/trace/test_scripts_that_trace.py",
     "scripts/counts.py": "tests/test_counts.py",
@@ -39,6 +40,8 @@ RUN_BY = {
     "scripts/option_types.py": "tests/api/test_option_types.py",
     "scripts/published_plans.py": "tests/search/test_published_plans.py",
     "scripts/record_e5.py": "tests/trace/test_scripts_that_trace.py",
+    "scripts/terminal_pictures.py": "tests/render/test_terminal_pictures.py",
+    "scripts/try_wheel.py": "tests/test_release.py",
     "scripts/vllm_overheads.py": "tests/runtimes/test_constants.py",
     "scripts/write_docs.py": "tests/test_docs.py",
     "scripts/write_locale.py": "tests/language/test_catalogues.py",
@@ -107,6 +110,7 @@ def test_every_target_runs_commands_that_tests_run():
             assert words.split()[0] == "validate" and all((ROOT / each).exists() for each in words.split()[1:])
         elif name == "python" and words.startswith("-m"):
             assert words.split()[1] in (
+                "build",
                 "pip",
                 "pytest",
                 "tonnage.documents.schema",
@@ -122,29 +126,44 @@ def test_the_benchmark_of_many_questions_runs(tmp_path):
     assert {"train_many, 60 mixed rows", "serve_many, 60 mixed rows", "walk of experts, an array of 10"} <= names
 
 
-def test_the_demo_is_short_and_ends_with_what_to_do_next():
+def test_the_demo_mends_a_run_serves_a_model_and_ends_with_where_to_go_on():
     printed = _run("scripts/demo.py")
     lines = printed.splitlines()
     assert len(lines) <= 60
-    verdicts = [line.partition(":")[0] for line in lines if re.match(r"(fits|does not fit)\b", line)]
-    assert verdicts == ["fits", "does not fit", "fits", "fits"], (
-        "a run that fits, one that does not, its mend, and a model served"
-    )
-    tail = printed.partition("What to do next:")[2]
-    for command in re.findall(r"\.venv/bin/tonnage (\S+)", tail):
-        assert command in import_module("tonnage.cli").VERBS
-    assert tail.count(".venv/bin/tonnage ") >= 4
+    first, *others = [lines[at + 1] for at, line in enumerate(lines) if line.startswith("$ tonnage ")]
+    assert first.startswith("does not fit")
+    assert len(others) == 2 and all(re.match(r"(fits|tight)\b", line) for line in others)
+    tail = printed.partition("Where to go on:")[2]
+    verbs = re.findall(r"^  (?:\.venv/bin/)?tonnage (\S+)", tail, flags=re.M)
+    assert len(verbs) >= 4 and set(verbs) <= set(import_module("tonnage.cli").VERBS)
 
 
-def test_what_the_demo_asks_is_what_its_commands_ask(capsys):
+@pytest.mark.parametrize("length", [12, 24, 90])
+def test_the_demo_stays_short_whatever_the_length_of_an_answer(length, monkeypatch):
+    demo = import_module("demo")
+    answer = "\n".join(["fits: a verdict", *(f"memory {number}" for number in range(1, length))])
+    monkeypatch.setattr(demo, "main", lambda words: print(answer))
+    lines = "\n".join(demo.lines()).splitlines()
+    assert len(lines) <= 60 and "fits: a verdict" in lines
+
+
+def test_the_demo_shows_a_whole_answer_of_24_lines(monkeypatch):
+    demo = import_module("demo")
+    answer = ["fits: a verdict", *(f"line {number}" for number in range(2, 25))]
+    monkeypatch.setattr(demo, "main", lambda words: print("\n".join(answer)))
+    assert list(demo.answered("tonnage train", demo.WHOLE)) == ["$ tonnage train", *answer, ""]
+
+
+def test_what_the_demo_asks_is_what_its_commands_ask(capsys, monkeypatch):
     """The first line of each answer is that of the command above it."""
     from tonnage.cli import main
 
+    monkeypatch.setenv("COLUMNS", "100")
     lines = _run("scripts/demo.py").splitlines()
     asked = [at for at, line in enumerate(lines) if line.startswith("$ tonnage ")]
-    assert len(asked) == 4
+    assert len(asked) == 3
     for at in asked:
-        assert main([*lines[at].removeprefix("$ tonnage ").split(), "--no-advice"]) in (0, 3)
+        assert main(lines[at].removeprefix("$ tonnage ").split()) in (0, 2, 3)
         assert capsys.readouterr().out.splitlines()[0] == lines[at + 1]
 
 
