@@ -51,8 +51,15 @@ class Answer(answers.Answer, Reported, frozen=True, kw_only=True):
 
     command: str = ""
 
-    def text(self, *, formulas: bool = False) -> str:
-        """The lines of the command line, without colour; `formulas`: with the numbers put in, as --formulas."""
+    def text(self, *, formulas: bool = False, verbose: bool = False) -> str:
+        """The lines of the command line, without colour: at most 24, with `verbose` every figure and every input (-v),
+        with `formulas` the numbers put in besides (--formulas).
+        """
+        if not (formulas or verbose):
+            from tonnage.render.brief.answer import answer_text
+            from tonnage.render.brief.layout import plain_text
+
+            return plain_text(lambda width: answer_text(self, width))
         from tonnage.render.text import answer_lines
 
         return "\n".join(
@@ -90,8 +97,15 @@ class Maximum(maxima.Maximum, Reported, frozen=True, kw_only=True, eq=False):
 
     command: str = ""
 
-    def text(self, *, formulas: bool = False) -> str:
-        """The lines of the command line, without colour; `formulas`: with the numbers put in, as --formulas."""
+    def text(self, *, formulas: bool = False, verbose: bool = False) -> str:
+        """The lines of the command line, without colour: at most 24, with `verbose` every figure and every input (-v),
+        with `formulas` the numbers put in besides (--formulas).
+        """
+        if not (formulas or verbose):
+            from tonnage.render.brief.layout import plain_text
+            from tonnage.render.brief.maximum import maximum_text
+
+            return plain_text(lambda width: maximum_text(self, width))
         from tonnage.render.maximum import maximum_lines
 
         return "\n".join(maximum_lines(self.without_trees(), self.answer.memory, formulas=formulas))

@@ -58,8 +58,15 @@ class TrainingPlans(training_document.TrainingPlans, Tabled):
         super().__init__(plans.found, plans.document)
         self.command = command
 
-    def text(self) -> str:
-        """The lines of the command line, without colour."""
+    def text(self, *, verbose: bool = False) -> str:
+        """The lines of the command line, without colour: at most 24, with `verbose` every figure and every input (-v)."""
+        if not verbose:
+            from tonnage.render.brief.layout import plain_text
+            from tonnage.render.brief.plan_training import plan_text
+            from tonnage.search.training.launch.settings import launch_program
+
+            program = launch_program(self.plans[0].plan) if self.plans else ""
+            return plain_text(lambda width: plan_text(self, program, width))
         from tonnage.render.plans.training import plan_lines
 
         return "\n".join(plan_lines(self.to_dict(), self.plans[0].answer.memory if self.plans else None))
@@ -80,8 +87,15 @@ class ServingPlans(serving_answers.ServingPlans, Tabled, frozen=True, kw_only=Tr
     command: str = ""
     listed: ClassVar[tuple[str, ...]] = ("plans", "pareto")
 
-    def text(self, *, formulas: bool = False) -> str:
-        """The lines of the command line, without colour."""
+    def text(self, *, formulas: bool = False, verbose: bool = False) -> str:
+        """The lines of the command line, without colour: at most 24, with `verbose` every figure and every input (-v),
+        with `formulas` the numbers put in besides (--formulas).
+        """
+        if not (formulas or verbose):
+            from tonnage.render.brief.layout import plain_text
+            from tonnage.render.brief.plan_serving import plan_text
+
+            return plain_text(lambda width: plan_text(self, width))
         from tonnage.render.plans.serving import plan_lines
 
         return "\n".join(plan_lines(self.to_dict(), self.best, formulas=formulas))

@@ -136,7 +136,7 @@ def test_a_token_and_a_first_token_are_sums_of_what_spends_their_time():
 
 def test_the_document_has_every_term_whole_and_its_text_the_same_figures(capsys):
     answer = ask(concurrency=64)
-    told = answer.text()
+    told = answer.text(verbose=True)
     for name in ("ttft_seconds", "tpot_seconds", "tpot_seconds_alone"):
         from tonnage.kernel.units import human
 
