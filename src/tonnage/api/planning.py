@@ -59,7 +59,7 @@ class TrainingPlans(training_document.TrainingPlans, Tabled):
         self.command = command
 
     def text(self, *, verbose: bool = False) -> str:
-        """The lines of the command line, without colour: at most 24, with `verbose` every figure and every input (-v)."""
+        """The lines of the command line, without colour: at most 24; `verbose`: every figure and every input (-v)."""
         if not verbose:
             from tonnage.render.brief.layout import plain_text
             from tonnage.render.brief.plan_training import plan_text
