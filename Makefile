@@ -9,7 +9,7 @@ SOAK ?= 0
 SLICE ?= 0/1
 BEFORE ?=
 
-.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate rows bands rates accuracy all soak brute docs schema clean peers bench-speed bench-web bench-page page-pictures house format golden durations prepared counts site dist
+.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate rows bands rates accuracy all soak brute docs schema clean peers bench-speed bench-web bench-page page-pictures house format golden texts durations prepared counts site dist
 
 demo: .venv/core.done  ## three questions on the shipped catalogue: core install, no GPU, no torch, no network
 	$(BIN)/python scripts/demo.py
@@ -87,6 +87,9 @@ soak: .venv/soak.done  ## the long tier: more examples of every property, and a 
 
 golden: .venv/quick.done  ## answers of all verbs and faces against the recorded ones of tests/golden
 	$(BIN)/python scripts/golden.py
+
+texts: .venv/quick.done  ## the short text of each verb against tests/render/golden_text (scripts/texts.py --write records)
+	$(BIN)/python scripts/texts.py
 
 brute: .venv/quick.done  ## command lines over the whole catalogue, with counts and reproducers (a tenth of it: SLICE=0/10; another seed: SEED=any)
 	PYTHONPATH=tests $(BIN)/python -m brute.run --processes $(JOBS) --slice $(SLICE) $(if $(SEED),--seed $(SEED))

@@ -42,6 +42,7 @@ RUN_BY = {
     "scripts/record_e5.py": "tests/trace/test_scripts_that_trace.py",
     "scripts/terminal_pictures.py": "tests/render/test_terminal_pictures.py",
     "scripts/try_wheel.py": "tests/test_release.py",
+    "scripts/texts.py": "tests/render/test_brief.py",
     "scripts/vllm_overheads.py": "tests/runtimes/test_constants.py",
     "scripts/write_docs.py": "tests/test_docs.py",
     "scripts/write_locale.py": "tests/language/test_catalogues.py",
@@ -158,7 +159,7 @@ def test_what_the_demo_asks_is_what_its_commands_ask(capsys, monkeypatch):
     """The first line of each answer is that of the command above it."""
     from tonnage.cli import main
 
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", "120")
     lines = _run("scripts/demo.py").splitlines()
     asked = [at for at, line in enumerate(lines) if line.startswith("$ tonnage ")]
     assert len(asked) == 3

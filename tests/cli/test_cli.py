@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -73,10 +74,12 @@ def test_the_function_and_the_command_give_the_same_document(run):
 
 def test_the_first_line_is_the_verdict_and_the_status_says_it_too(run):
     status, out, _ = run(*TRAIN)
-    assert status == 0 and out.startswith("fits: llama-3.1-8b on 8xH100-SXM-80GB needs ")
+    assert status == 0 and re.match(
+        r"fits: [\d.]+ of 79\.1 GiB on the fullest GPU \(\d+ %\)\nllama-3\.1-8b on 8xH100-SXM-80GB ", out
+    )
     status, out, _ = run(*TRAIN, "--seq", "64k", "--as-is")
     assert status == 3 and out.startswith("does not fit: ")
-    assert "next moves, each estimated again" in out
+    assert "\nadd " in out and "\ntry      tonnage train " in out
 
 
 def test_formulas_are_shown_with_the_numbers_put_in(run):
@@ -100,7 +103,7 @@ def test_the_answer_says_which_figure_of_the_memory_was_used(run, machine, used,
     assert (entry["value"], entry["from"]) == (used, "catalogue")
     notes = [note for note in document["warnings"] if note.startswith("no source says") and "memory" in note]
     assert [note.startswith(said) for note in notes] == ([True] if said else [])
-    assert "usable_memory" in run("serve", "llama-3.1-8b", "--on", machine, "--context", "8k")[1]
+    assert "usable_memory" in run("serve", "llama-3.1-8b", "--on", machine, "--context", "8k", "-v")[1]
 
 
 def test_the_reason_of_the_usable_memory_has_its_source(run):

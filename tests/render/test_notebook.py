@@ -104,7 +104,7 @@ def test_without_jinja_a_notebook_shows_the_text(without_jinja):
 def test_a_notebook_shows_the_verdict_the_bar_and_the_breakdown():
     made = answer("train")
     page = Page(made._repr_html_())
-    assert page.text.startswith("fits: llama-3.1-8b on 8xH100-SXM-80GB")
+    assert page.text.startswith("fits: 47.7 of 79.1 GiB on the fullest GPU (60 %) ")
     assert any(found.get("role") == "img" for _, found in page.tags)
     for part in made.memory.children:
         assert part.name in page.text and human(part.value, part.unit) in page.text

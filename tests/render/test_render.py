@@ -96,7 +96,9 @@ def test_inputs_that_are_times_or_rates_have_their_unit_and_are_rounded(way):
     served = tonnage.serve("llama-3.1-8b", on="H100-SXM-80GB", request_rate=2.5, ttft="1s", tpot="25ms")
     lines = {}
     for answer in (run, served):
-        text = answer.text() if way == "text" else answer.to_markdown().replace("|", " ").replace("\\_", "_")
+        text = (
+            answer.text(verbose=True) if way == "text" else answer.to_markdown().replace("|", " ").replace("\\_", "_")
+        )
         lines |= {found[1]: found[2].strip() for found in re.finditer(r"(?m)^ +([a-z_]+)  +(.+?)(?:  |$)", text)}
     said = {
         "accelerator_mtbf": "2111.54 d",

@@ -74,8 +74,8 @@ QUESTIONS = {
 }
 ELSEWHERE = {"sweep", "measure", "web", "mcp"}
 FORMS = (
-    "", "--json", "--formulas", "--csv", "--no-advice", "--no-advice --formulas", "--no-advice --json", "--markdown",
-    "--no-advice --markdown", "--html x.html", "--no-advice --html x.html", "--markdown x.md",
+    "", "-v", "--json", "--formulas", "--csv", "--no-advice", "--no-advice -v", "--no-advice --formulas",
+    "--no-advice --json", "--markdown", "--no-advice --markdown", "--html x.html", "--no-advice --html x.html", "--markdown x.md",
 )  # fmt: skip
 FILES = {"--html": "x.html", "--markdown": "x.md"}
 NO_REPORT = ("serve", "many models")
@@ -98,7 +98,7 @@ def _forms(verb, kind, words):
 
 def test_every_verb_and_every_output_option_is_tried_here():
     assert {*QUESTIONS, *ELSEWHERE} == set(VERBS)
-    tried = {flag for form in FORMS for flag in form.split()} | {"--lang"}
+    tried = {flag for form in FORMS for flag in form.split()} | {"--lang", "--verbose"}
     others = {"--plot", "--parquet"}  # tests/render/test_plot.py, tests/search/test_compare_files.py
     for verb, kinds in QUESTIONS.items():
         parser = face(verb, next(iter(kinds.values())).split())[1]
@@ -228,7 +228,10 @@ def test_a_time_to_the_first_token_says_how_long_the_prompts_are(verb, kind, for
     text = (tmp_path / "x.html").read_text() if "--html" in form else printed
     if not re.search("first token|TTFT", text):
         pytest.skip("this form has no time to the first token")
-    assert re.search(r"1,0(?:24|00)-token prompts|input[_ ]tokens</th>|\| input tokens \|", text)
+    assert re.search(
+        r"1,0(?:24|00)(?:-token prompts| tokens in)|--input-tokens 1024|input[_ ]tokens</th>|\| input tokens \|",
+        text,
+    )
     for line in printed.splitlines():
         if re.match(r"\W*time to the first token +[\d|]", line):
             pytest.fail(line)

@@ -100,14 +100,16 @@ def test_of_limits_that_cannot_both_be_kept_both_are_named():
 
 
 def test_where_nothing_fits_memory_binds_and_the_nearest_plan_is_shown(capsys):
-    assert main(["plan", "llama-3.1-70b", "--train", "--on", "2xrtx-4090", "--gbs", "8", "--runtime", "fsdp2"]) == 3
+    assert (
+        main(["plan", "llama-3.1-70b", "--train", "--on", "2xrtx-4090", "--gbs", "8", "--runtime", "fsdp2", "-v"]) == 3
+    )
     text = capsys.readouterr().out
     assert text.startswith("no plan: memory binds: the plan of llama-3.1-70b that needs least, on 2xRTX-4090, needs ")
     assert "too much" in text.splitlines()[0]
 
 
 def test_where_no_plan_is_valid_the_constraint_is_named(capsys):
-    assert main(["plan", "llama-3.2-1b", "--train", "--on", "8xH100-SXM-80GB", "--gbs", "3", "--mbs", "2"]) == 3
+    assert main(["plan", "llama-3.2-1b", "--train", "--on", "8xH100-SXM-80GB", "--gbs", "3", "--mbs", "2", "-v"]) == 3
     assert "micro_batch_size x data_parallel_size divides global_batch_size" in capsys.readouterr().out.splitlines()[0]
 
 
@@ -222,7 +224,7 @@ def test_both_limits_are_named_where_each_is_out_of_reach(capsys):
 
 
 def test_what_fits_inside_the_error_band_alone_is_tight(capsys):
-    assert main(["plan", "llama-3.1-70b", "--on", "8xh200", "--sequence-length", "4096"]) == 2
+    assert main(["plan", "llama-3.1-70b", "--on", "8xh200", "--sequence-length", "4096", "-v"]) == 2
     assert "inside the error band" in capsys.readouterr().out.splitlines()[0]
 
 

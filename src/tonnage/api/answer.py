@@ -83,8 +83,15 @@ class Answer(form.Answer, Reported, frozen=True, kw_only=True):
 
     command: str = ""
 
-    def text(self, *, formulas: bool = False) -> str:
-        """Return the lines that the command line prints, without colour; `formulas`: as with --formulas."""
+    def text(self, *, formulas: bool = False, verbose: bool = False) -> str:
+        """Return the lines that the command line prints, without colour: at most 24; with `verbose` every figure and
+        every input (-v), with `formulas` the numbers put in besides (--formulas).
+        """
+        if not (formulas or verbose):
+            from tonnage.render.brief.answer import answer_text
+            from tonnage.render.brief.layout import plain_text
+
+            return plain_text(lambda width: answer_text(self, width))
         from tonnage.render.text import answer_lines
 
         return "\n".join(

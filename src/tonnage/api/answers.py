@@ -58,8 +58,15 @@ class Maximum(maxima.Maximum, Reported, frozen=True, kw_only=True, eq=False):
     answer: Answer
     command: str = ""
 
-    def text(self, *, formulas: bool = False) -> str:
-        """Return the lines that the command line prints, without colour; `formulas`: as with --formulas."""
+    def text(self, *, formulas: bool = False, verbose: bool = False) -> str:
+        """Return the lines that the command line prints, without colour: at most 24; with `verbose` every figure and
+        every input (-v), with `formulas` the numbers put in besides (--formulas).
+        """
+        if not (formulas or verbose):
+            from tonnage.render.brief.layout import plain_text
+            from tonnage.render.brief.maximum import maximum_text
+
+            return plain_text(lambda width: maximum_text(self, width))
         from tonnage.render.maximum import maximum_lines
 
         return "\n".join(maximum_lines(self.without_trees(), self.answer.memory, formulas=formulas))

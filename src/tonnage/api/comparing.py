@@ -59,8 +59,16 @@ class Comparison(search.Comparison, Framed, Reporting, frozen=True, kw_only=True
 
     command: str = ""
 
-    def text(self, *, show: Sequence[str] = (), rows: bool = False) -> str:
-        """Return the table of the command line. `show`: its figures; `rows`: a line for each cell."""
+    def text(self, *, show: Sequence[str] = (), rows: bool = False, verbose: bool = False) -> str:
+        """Return the table of the command line, at most 24 lines; with `verbose` all of it and every note (-v).
+
+        `show`: its figures; `rows`: a line for each cell.
+        """
+        if not verbose:
+            from tonnage.render.brief.compare import comparison_text
+            from tonnage.render.brief.layout import plain_text
+
+            return plain_text(lambda width: comparison_text(self, width, show=show, rows=rows))
         from tonnage.render.compare import comparison_lines
 
         return "\n".join(comparison_lines(self, show=show, rows=rows))

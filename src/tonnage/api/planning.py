@@ -89,8 +89,15 @@ class TrainingPlans(training_document.TrainingPlans, Tabled):
         """The answer of `train` for the best plan; None where nothing holds."""
         return self.plans[0].answer if self.plans else None
 
-    def text(self) -> str:
-        """Return the lines that the command line prints, without colour."""
+    def text(self, *, verbose: bool = False) -> str:
+        """Return the lines that the command line prints, at most 24; `verbose`: every figure and every input (-v)."""
+        if not verbose:
+            from tonnage.render.brief.layout import plain_text
+            from tonnage.render.brief.plan_training import plan_text
+            from tonnage.search.training.launch.settings import launch_program
+
+            program = launch_program(self.plans[0].plan) if self.plans else ""
+            return plain_text(lambda width: plan_text(self, program, width))
         from tonnage.render.plans.training import plan_lines
 
         return "\n".join(plan_lines(self.to_dict(), self.plans[0].answer.memory if self.plans else None))
@@ -119,8 +126,15 @@ class ServingPlans(serving_answers.ServingPlans, Tabled, frozen=True, kw_only=Tr
         found = super().best
         return with_text(found) if found else None
 
-    def text(self, *, formulas: bool = False) -> str:
-        """Return the lines that the command line prints, without colour."""
+    def text(self, *, formulas: bool = False, verbose: bool = False) -> str:
+        """Return the lines that the command line prints, at most 24; with `verbose` every figure and every input (-v),
+        with `formulas` the numbers put in besides (--formulas).
+        """
+        if not (formulas or verbose):
+            from tonnage.render.brief.layout import plain_text
+            from tonnage.render.brief.plan_serving import plan_text
+
+            return plain_text(lambda width: plan_text(self, width))
         from tonnage.render.plans.serving import plan_lines
 
         return "\n".join(plan_lines(self.to_dict(), self.best, formulas=formulas))

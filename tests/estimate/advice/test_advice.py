@@ -386,7 +386,7 @@ def test_who_asks_for_no_advice_gets_all_else(ask, line):
 
 
 def test_the_text_says_what_a_move_changes(capsys):
-    main(["train", "mixtral-8x7b", "--on", "8xH100-SXM-80GB", "--tp", "4"])
+    main(["train", "mixtral-8x7b", "--on", "8xH100-SXM-80GB", "--tp", "4", "-v"])
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  --")]
     assert any("--precision bf16" in line and line.endswith("(changes the numerics)") for line in lines)
     assert any(line.startswith("  --offload-optimizer cpu ") and "changes" not in line for line in lines)
@@ -394,7 +394,7 @@ def test_the_text_says_what_a_move_changes(capsys):
 
 def test_the_text_says_the_time_and_the_money_of_a_move_beside_those_of_the_run_as_it_was_asked_about(capsys):
     def line(begins, *words):
-        main(["train", *words])
+        main(["train", *words, "-v"])
         return next(line for line in capsys.readouterr().out.splitlines() if line.startswith(begins))
 
     slower = line("  --recompute full", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", "--seq", "64k", "--as-is")
@@ -467,14 +467,14 @@ def test_where_limits_are_kept_no_move_breaks_them(ask):
 
 def test_where_nothing_keeps_the_limits_moves_say_so(capsys):
     line = "serve llama-3.1-8b --on H100-SXM-80GB --users 8 --input 1000 --output 500 --tpot 100us"
-    assert main(line.split()) == 3
+    assert main([*line.split(), "-v"]) == 3
     moves = [each for each in capsys.readouterr().out.splitlines() if each.startswith("  --")]
     assert moves and all("fits, but does not answer in time" in each for each in moves)
 
 
 def test_the_time_of_a_move_is_said_to_be_the_whole_clusters(capsys):
     """A user may wait longer for a token that the cluster makes sooner."""
-    main(["serve", "llama-3.1-70b", "--on", "2xH100-SXM-80GB", "--context", "32k", "--users", "16"])
+    main(["serve", "llama-3.1-70b", "--on", "2xH100-SXM-80GB", "--context", "32k", "--users", "16", "-v"])
     moves = [each for each in capsys.readouterr().out.splitlines() if each.startswith("  --")]
     assert any(" % cluster time a token, " in each for each in moves)
     assert not any(" % time a token" in each for each in moves)
@@ -519,7 +519,7 @@ def test_where_no_change_fits_the_nearest_is_said_with_the_bytes_that_are_still_
     assert after["needed_bytes"] == near["needed_bytes"]
     high = max(after["needed_bytes"], *(after["band"] or ()))
     assert near["missing_bytes"] == pytest.approx(high - after["usable_bytes"], abs=1) and near["missing_bytes"] > 0
-    main(["train", "llama-3.1-405b", "--on", "H100-SXM-80GB:3g.40gb"])
+    main(["train", "llama-3.1-405b", "--on", "H100-SXM-80GB:3g.40gb", "-v"])
     out = capsys.readouterr().out
     assert f"no change fits: the nearest, {near['text']}, still misses " in out and "next moves" not in out
 

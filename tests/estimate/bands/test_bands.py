@@ -120,9 +120,9 @@ def test_the_verdict_uses_the_high_end_and_is_tight_in_between(table):
 def test_the_first_line_says_tight_and_between_what(table, capsys: pytest.CaptureFixture[str]):
     table(0.9, 1.2)
     flags = ["train", MODEL, "--on", ON, "--runtime", "megatron", "--sequence-length", "2048"]
-    assert main(flags) == 2
+    assert main([*flags, "-v"]) == 2
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith(f"tight: {MODEL} on {ON} needs about ") and "inside the error band, " in lines[0]
+    assert lines[0].startswith("tight: ") and "; the error band ends at " in lines[0]
     assert any(
         "error_band" in line and "of 12 published runs with megatron and full, from 3 sources" in line for line in lines
     )
@@ -133,11 +133,11 @@ def test_the_first_line_says_tight_and_between_what(table, capsys: pytest.Captur
     assert document["question"]["error_band"]["from"] == "measurements"
 
 
-def test_a_verdict_that_fits_says_how_much_the_band_may_take(table):
+def test_a_verdict_that_fits_says_the_share_that_is_needed_and_the_bar_its_band(table, capsys):
     table(0.9, 1.05)
-    assert "at most" in verdict_line(asked().summary())
-    table(1, 1)
-    assert "at most" not in verdict_line(asked().summary())
+    assert "%)" in verdict_line(asked().summary())
+    main(["train", MODEL, "--on", ON, "--runtime", "megatron", "--sequence-length", "1024"])
+    assert "~ error band" in capsys.readouterr().out
 
 
 def test_moves_of_a_tight_run_fit_with_the_high_end_and_can_be_followed(table, capsys: pytest.CaptureFixture[str]):

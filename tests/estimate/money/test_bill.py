@@ -150,7 +150,9 @@ def test_storage_is_as_fast_for_the_run_as_for_the_answer_and_said_without_a_run
     assert made.disks.write.value == made.run.checkpoint_seconds.value == made.checkpoint.value / 20e9
     assert made.run.restart_seconds.value == 600 + made.disks.read.value == 600 + made.checkpoint.value / 40e9
     step = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", storage_bandwidth=20e9)
-    assert step.to_dict()["storage"]["write"]["value"] == made.disks.write.value and "to write" in step.text()
+    assert step.to_dict()["storage"]["write"]["value"] == made.disks.write.value and "to write" in step.text(
+        verbose=True
+    )
     assert "assumption" in trained().question["storage_bandwidth"].why
     assert "storage_bandwidth" not in trained(checkpoint_seconds=1.0).question
 
@@ -190,10 +192,10 @@ def test_a_card_is_said_to_be_bought_without_a_host_unless_a_machine_is_given():
 
 def test_a_month_beyond_the_life_of_the_machines_does_not_count_as_paying_off():
     dear = {**CARD, "electricity_usd_per_kwh": 0.3, "machine_usd": 2500.0, "machine_watts": 700.0}
-    text = trained("qwen2.5-0.5b", "rtx-4090", **dear).text()
+    text = trained("qwen2.5-0.5b", "rtx-4090", **dear).text(verbose=True)
     assert "buying does not pay off within the machines' life: they are written off before month 1" in text
     assert "buying costs less from" not in text
-    assert "buying costs less from month" in trained("qwen2.5-0.5b", "rtx-4090", **CARD).text()
+    assert "buying costs less from month" in trained("qwen2.5-0.5b", "rtx-4090", **CARD).text(verbose=True)
 
 
 def test_who_owns_a_building_and_writes_off_slowly_pays_less_for_an_hour():
@@ -214,7 +216,7 @@ def test_the_run_costs_in_each_place_what_its_hours_cost_there():
     assert own.cost.value == pytest.approx(
         8 * hours * made.bill.ownership.own_hour.value, rel=0.03
     )  # switches are bought once
-    assert "cost of the run by place: cloud (" in made.text() and "written off" in made.text(formulas=True)
+    assert "cost of the run by place: cloud (" in made.text(verbose=True) and "written off" in made.text(formulas=True)
 
 
 def test_a_device_at_the_edge_is_as_slow_and_as_small_as_it_is():
@@ -224,7 +226,7 @@ def test_a_device_at_the_edge_is_as_slow_and_as_small_as_it_is():
     alone = tonnage.train("llama-3.2-1b", "RTX-4090", **RUN, method="qlora")
     assert card.seconds == pytest.approx(alone.run.productive_seconds.value, rel=1e-3)
     full = trained(**OWN, edge="jetson-orin-nano-8gb")
-    assert full.bill.ownership.places[2].cost is UNSET and "does not fit: needs" in full.text()
+    assert full.bill.ownership.places[2].cost is UNSET and "does not fit: needs" in full.text(verbose=True)
     assert "cost" not in full.to_dict()["ownership"]["places"][2]
 
 
@@ -232,8 +234,8 @@ def test_a_model_far_beyond_its_best_data_says_what_that_costs():
     long, short = trained(tokens="15T"), trained(tokens="100B")
     first = long.to_dict()["run"]["best_models"][0]
     assert first["fit"] == "Besiroglu 2024" and first["factor"]["value"] == pytest.approx(5.5, rel=0.01)
-    assert "over-training: 5.5 times (Besiroglu 2024), 2.48 times (Hoffmann 2022)" in long.text()
-    assert "over-training" not in short.text()
+    assert "over-training: 5.5 times (Besiroglu 2024), 2.48 times (Hoffmann 2022)" in long.text(verbose=True)
+    assert "over-training" not in short.text(verbose=True)
     assert "optimal_compute" in long.text(formulas=True)
     assert [row["fit"] for row in short.to_dict()["run"]["best_models"]][-1] == "Kaplan 2020"
 

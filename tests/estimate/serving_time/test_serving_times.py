@@ -136,7 +136,7 @@ def test_a_token_and_a_first_token_are_sums_of_what_spends_their_time():
 
 def test_the_document_has_every_term_whole_and_its_text_the_same_figures(capsys):
     answer = ask(concurrency=64)
-    told = answer.text()
+    told = answer.text(verbose=True)
     for name in ("ttft_seconds", "tpot_seconds", "tpot_seconds_alone"):
         from tonnage.kernel.units import human
 
@@ -211,7 +211,7 @@ def test_a_limit_that_no_user_can_have_says_which_and_the_best_there_is():
     assert answer.serving.service_level.bound_by == "tpot"
     assert value(answer, "users_at_service_level") == 0
     assert answer.fits and answer.status == 3, "the memory suffices, and the load is not served as asked"
-    assert str(answer).startswith("fits, but the service level is not met: ")
+    assert str(answer).startswith("misses TPOT: ")
     (said,) = [each for each in answer.warnings if "--tpot" in each]
     from tonnage.kernel.units import human
 
@@ -223,7 +223,7 @@ def test_more_requests_than_can_be_answered_have_no_time_to_the_first_token_and_
     assert answer.serving.ttft_seconds is None and answer.serving.end_to_end_seconds is None
     assert json.loads(json.dumps(answer.to_dict()))["serving"]["ttft_seconds"] is None
     assert any("the queue grows without end" in each for each in answer.warnings)
-    assert answer.fits and answer.status == 3 and str(answer).startswith("fits, but the queue grows without end: ")
+    assert answer.fits and answer.status == 3 and str(answer).startswith("overloaded: 1,000 requests/s come, ")
     assert ask(request_rate=1.0).status == 0
     needed = value(answer, "replicas_needed")
     most = value(answer, "largest_rate")

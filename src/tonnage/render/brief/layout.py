@@ -8,7 +8,7 @@ on under its field. What does not fit in 24 lines is left out by blocks, the lea
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -232,6 +232,11 @@ class Page:
 def plain(line: Runs) -> str:
     """A line without its styles."""
     return "".join(text for text, _ in line).replace(GLUE, " ").rstrip()
+
+
+def plain_text(lines: Callable[[int], list[Runs]]) -> str:
+    """What `lines` gives at the width of the terminal, as plain text."""
+    return "\n".join(map(plain, lines(terminal_width())))
 
 
 def _joined(blocks: Iterator[list[Runs]]) -> list[Runs]:

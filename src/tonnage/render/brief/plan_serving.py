@@ -30,6 +30,7 @@ from tonnage.render.brief.words import (
     add_notes,
     assumed,
     money_change,
+    rate_text,
     usd_per_hour,
     users_text,
     value_of,
@@ -156,7 +157,7 @@ def _subject(document: Mapping[str, Any]) -> str:
 def _load(question: Mapping[str, Any]) -> str:
     """Who is served, within which limits."""
     if "request_rate" in question:
-        who = say("{rate} requests/s", rate=f"{value_of(question, 'request_rate'):g}")
+        who = say("{rate} requests/s", rate=rate_text(question))
     elif question["concurrency"].get("why") == "searched":
         who = say("as many users as it can")
     else:

@@ -22,7 +22,7 @@ from tonnage.render.brief.words import (
     gpus,
     value_of,
 )
-from tonnage.render.tone import Toned
+from tonnage.render.tone import Tone, Toned
 
 SIZES = {
     "tensor_parallel_size": "TP",
@@ -89,7 +89,8 @@ def verdict_line(document: Mapping[str, Any]) -> Toned:
     plans, question = document["plans"], document["question"]
     model = question["model"]["value"]
     if not plans:
-        return Toned(say("no plan: {why}", why=_why(document, model)), "bad")
+        tone: Tone = "warn" if document["status"] in (2, 4) else "bad"
+        return Toned(say("no plan: {why}", why=_why(document, model)), tone)
     best = plans[0]
     what = say(", ").join([*([best["on"]] if _machines(document) else []), *_spread(best)])
     parts = [say("{rate} tokens/s", rate=significant(best["tokens_per_second"], PLAN_DIGITS))]

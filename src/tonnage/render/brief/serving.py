@@ -28,6 +28,7 @@ from tonnage.render.brief.words import (
     is_load_given,
     money_change,
     named_model,
+    rate_text,
     usd_per_hour,
     users_text,
     value_of,
@@ -71,7 +72,7 @@ def load_of(question: Mapping[str, Any]) -> str:
     if "trace" in question:
         who = say("requests of a trace")
     elif "request_rate" in question:
-        who = say("{rate} requests/s", rate=f"{value_of(question, 'request_rate'):g}")
+        who = say("{rate} requests/s", rate=rate_text(question))
     else:
         who = users_text(value_of(question, "concurrency"))
     return say(", ").join(filter(None, (who, tokens)))

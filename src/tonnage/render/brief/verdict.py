@@ -7,7 +7,7 @@ from typing import Any
 
 from tonnage.language import say, worded
 from tonnage.render.brief.numbers import count, gib, percent, seconds, significant, target
-from tonnage.render.brief.words import CHIPS, at_load, flag, flags_of, value_of
+from tonnage.render.brief.words import CHIPS, at_load, flag, flags_of, rate_text, value_of
 from tonnage.render.tone import Toned
 
 MAX_OPTION = 44  # characters of a change in the first line
@@ -118,7 +118,7 @@ def _missed(document: Mapping[str, Any], sizes: str) -> str:
     if rate and asked_rate:
         return say(
             "overloaded: {asked} requests/s come, {answered} are answered at most; memory fits: {sizes}",
-            asked=f"{asked_rate:g}",
+            asked=rate_text(document["question"]),
             answered=significant(rate["value"]),
             sizes=sizes,
         )

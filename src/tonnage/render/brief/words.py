@@ -108,9 +108,14 @@ def at_load(question: Question) -> str:
     if "trace" in question:
         return say("in the trace's mean")
     if "request_rate" in question:
-        return say("at {rate} requests/s", rate=f"{value_of(question, 'request_rate'):g}")
+        return say("at {rate} requests/s", rate=rate_text(question))
     users = users_text(value_of(question, "concurrency"))
     return say("at {users}", users=users) if users else ""
+
+
+def rate_text(question: Question) -> str:
+    """Requests a second, as they were asked for."""
+    return f"{value_of(question, 'request_rate'):,.10g}"
 
 
 def is_load_given(question: Question) -> bool:
