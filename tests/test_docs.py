@@ -143,7 +143,7 @@ def test_the_statuses_are_said(text, capsys):
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_help_of_a_verb_says_its_statuses(verb, capsys):
-    main([verb, "--help"])
+    main([verb, "--help-all"])
     said = capsys.readouterr().out
     assert STATUSES[64] in said
     assert (STATUSES[2] in said) == (verb in ("train", "serve", "plan", "compare", "max"))

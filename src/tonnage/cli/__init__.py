@@ -41,9 +41,8 @@ Try first:
 Verbs:
 {verbs}
 
-`tonnage VERB --help` lists every option with its unit and default. MODEL is a name from `tonnage models`, a Hugging \
-Face or
-ModelScope id or URL, a folder, a config.json, a .safetensors or a .gguf file.
+`tonnage VERB --help` lists the usual options, `--help-all` every one with its unit and default. MODEL is a name from
+`tonnage models`, a Hugging Face or ModelScope id or URL, a folder, a config.json, a .safetensors or a .gguf file.
 
 Exit status:
 {statuses}

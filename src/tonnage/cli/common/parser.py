@@ -128,6 +128,7 @@ def _of_locale(environment: Mapping[str, str]) -> str:
 
 LONGEST = 200  # characters of a wrong word that are shown
 PLACE = re.compile(r"%(?:\((\w+)\))?([sr])")  # of a value, in a text of argparse
+NO_OPTION = ("help", argparse.SUPPRESS, "lang")  # of no question
 NEGATIVE = re.compile(r"-[.\d]")  # begins as a negative amount does
 Switch = type[argparse.Action]
 
@@ -146,6 +147,17 @@ class _Text(str):
 setattr(argparse, "_", _Text)  # noqa: B010 - the name is argparse's own, and in no stub
 
 
+class _HelpAll(argparse.Action):
+    """Prints the help of every option, and leaves."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any):
+        super().__init__(option_strings, argparse.SUPPRESS, default=argparse.SUPPRESS, **settings)
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        parser.print_help_all()
+        parser.exit()
+
+
 class Parser(argparse.ArgumentParser):
     """argparse, but wrong usage is status 64 (2 means "tight" here), and a wrong option is answered with the nearest
     one. `reads_as`: the verb whose options it has, where it is not its own.
@@ -153,11 +165,27 @@ class Parser(argparse.ArgumentParser):
 
     reads_as = ""
     mixes = False
+    form: Form | None = None
 
     def __init__(self, *args: Any, **kwargs: Any):
         kwargs.setdefault("allow_abbrev", False)
         kwargs.setdefault("formatter_class", Formatter)
         super().__init__(*args, **kwargs)
+        self.add_argument("--help-all", action=_HelpAll, nargs=0, help="show every option with its unit and default")
+
+    def print_help(self, file: Any = None) -> None:
+        """The usual options of a verb that has some, else all of them."""
+        from tonnage.cli.common.usual import has_usual, usual_help
+
+        if self.form is None or not has_usual(self.form):
+            super().print_help(file)
+            return
+        flags = frozenset(self._option_string_actions)
+        self._print_message(usual_help(self.form, worded(self.description or ""), flags, _columns()), file)
+
+    def print_help_all(self) -> None:
+        """Every option, with its unit and default."""
+        super().print_help()
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Options of other tools that mean the same are read as ours, and underscores as dashes. `typed`: option ->
@@ -242,7 +270,7 @@ class Parser(argparse.ArgumentParser):
         """Options that may be meant by a name that is none."""
         from tonnage.spelling import meant
 
-        return meant(name, (action.dest for action in self._actions if action.dest not in ("help", "lang")))
+        return meant(name, (action.dest for action in self._actions if action.dest not in NO_OPTION))
 
     def format_usage(self) -> str:
         """In English, since argparse itself cuts the first word off it."""
@@ -292,6 +320,7 @@ class Parser(argparse.ArgumentParser):
 def add_form(parser: argparse.ArgumentParser, form: Form, switch: Switch = argparse.BooleanOptionalAction) -> None:
     """Add the options of a form of a verb, group by group. `switch`: what an option without a value does."""
     if isinstance(parser, Parser):
+        parser.form = form
         parser.reads_as, parser.mixes = (
             form.reads_as,
             len([option for option in form.options.values() if option.alone]) > 1,
