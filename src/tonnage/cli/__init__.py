@@ -10,7 +10,9 @@ from tonnage.cli.common.parser import FLAG, Parser, otherwise, spoken
 from tonnage.cli.common.parser import HELP as LANG_HELP
 from tonnage.cli.common.print import Unwritable, forgive_encodings, in_error, write
 from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.message import Message, listed
 from tonnage.language import say, speaking, worded
+from tonnage.spelling.translation import Translation
 
 VERBS = {
     "train": "does this training run fit, and where does its memory go?",
@@ -125,7 +127,24 @@ def _run_verb(verb: str, rest: list[str]) -> int:
         return int(leave.code or 0)
     check_outputs(verb, parsed)
     parsed.words = (verb, *rest)  # of reports, which say what asks them again
-    return int(module.run(parsed))
+    status = int(module.run(parsed))
+    for note in read_as(parser.translation):
+        print(say("note: {what}", what=worded(note)), file=sys.stderr)
+    return status
+
+
+def read_as(translation: Translation | None) -> list[str]:
+    """What is said of options of other tools that were read as ours, and of those that were left out."""
+    if translation is None:
+        return []
+    notes: list[str] = []
+    if translation.read:
+        pairs = (Message("{theirs} as {ours}", theirs=theirs, ours=ours) for theirs, ours in translation.read)
+        notes.append(Message("read {pairs}", pairs=listed(pairs)))
+    if translation.left_out:
+        flags = listed(translation.left_out)
+        notes.append(Message("left out {flags}, which change nothing that is estimated", flags=flags))
+    return notes
 
 
 def face(verb: str, rest: Sequence[str]) -> tuple[ModuleType, Parser]:

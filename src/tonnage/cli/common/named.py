@@ -10,6 +10,7 @@ from tonnage.question.naming import FLAG, Said, holder_of
 from tonnage.question.read import OUTPUT
 from tonnage.question.subjects.model import DIMENSIONS
 from tonnage.spelling import ours
+from tonnage.spelling.translation import translated
 
 _OF_MODELS = frozenset(option.name for option in DIMENSIONS)
 
@@ -39,6 +40,7 @@ def _dashed(parser: Parser, said: Said) -> dict[str, str]:
 def _typed(parser: Parser, words: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Of each option the last of our spellings, and its value; what stands alone is "model"."""
     try:
+        words = translated(words, parser._option_string_actions, parser._verb).words
         read = ours(list(words), parser._option_string_actions, parser._verb)
     except InvalidInput:  # another tool's, which is the error
         return {}

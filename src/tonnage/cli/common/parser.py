@@ -17,6 +17,7 @@ from tonnage.language.columns import wrapped
 from tonnage.question.form import ALONE, UNGROUPED, Form, Given, Group
 from tonnage.question.option import Option
 from tonnage.spelling import assignment, ours
+from tonnage.spelling.translation import Translation, translated
 from tonnage.verbs.answered import DETAILS, FULL
 
 # ---- The frame of --help in the current language: argparse's own words, headings, and lines that break between Han
@@ -166,6 +167,7 @@ class Parser(argparse.ArgumentParser):
     reads_as = ""
     mixes = False
     form: Form | None = None
+    translation: Translation | None = None  # of the words that were read last
 
     def __init__(self, *args: Any, **kwargs: Any):
         kwargs.setdefault("allow_abbrev", False)
@@ -191,7 +193,8 @@ class Parser(argparse.ArgumentParser):
         """Options of other tools that mean the same are read as ours, and underscores as dashes. `typed`: option ->
         as it was written.
         """
-        typed_words = parted(args, details=DETAILS if self._takes_detail else ())
+        self.translation = translated(args, self._option_string_actions, self._verb)
+        typed_words = parted(self.translation.words, details=DETAILS if self._takes_detail else ())
         words = ours(typed_words, self._option_string_actions, self._verb)
         typed = self._typed(typed_words, words)
         # two positional words, with options between them
