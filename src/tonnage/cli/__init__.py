@@ -120,6 +120,7 @@ def _run_verb(verb: str, rest: list[str]) -> int:
         from tonnage.kernel.registry import unknown
 
         raise unknown("verb", verb, VERBS)
+    rest = spelled(verb, rest)
     module, parser = face(verb, rest)
     try:
         parsed = parser.parse_args(rest)
@@ -145,6 +146,12 @@ def read_as(translation: Translation | None) -> list[str]:
         flags = listed(translation.left_out)
         notes.append(Message("left out {flags}, which change nothing that is estimated", flags=flags))
     return notes
+
+
+def spelled(verb: str, rest: Sequence[str]) -> list[str]:
+    """The words with what stands alone where the verb looks for it: `plan serve MODEL` is `plan --serve MODEL`."""
+    module = import_module(f"tonnage.cli.{verb}")
+    return list(module.spelled(rest)) if hasattr(module, "spelled") else list(rest)
 
 
 def face(verb: str, rest: Sequence[str]) -> tuple[ModuleType, Parser]:
@@ -199,7 +206,8 @@ def _messages(error: TonnageError, words: list[str]) -> tuple[str, str]:
         from tonnage.cli.common.named import on_command_line
 
         try:
-            return on_command_line(error, face(words[0], words[1:])[1], words[1:])
+            rest = spelled(words[0], words[1:])
+            return on_command_line(error, face(words[0], rest)[1], rest)
         except TonnageError:  # there is no such form of the verb: that is the error
             pass
     return str(error), worded(str(error))

@@ -1,10 +1,11 @@
 """The verbs that answer a question, the forms of each, and which form a question has."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from tonnage.kernel.message import listed
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import AND, listed, option_name
 from tonnage.question.command_line import text_of
 from tonnage.question.form import ALONE, UNGROUPED, Form, Group, not_taken, without
 from tonnage.question.forms import as_written
@@ -109,7 +110,7 @@ def _plan_serve() -> Form:
         Group(MONEY_TITLE, SERVED),
     )
     example = "tonnage plan qwen3-32b --users 64 --input-tokens 2k --ttft 1s --tpot 40ms"
-    return Form("plan", groups, ("--serve",), lists=_LISTS_OF_PLAN, searched=_SEARCHED, example=example)
+    return Form("plan", groups, ("--serve",), "serve", lists=_LISTS_OF_PLAN, searched=_SEARCHED, example=example)
 
 
 def _plan_pool() -> Form:
@@ -237,4 +238,29 @@ def kind_of(verb: str, question: Mapping[str, Any]) -> str:
         mode: Any = next((name for name in ("serve", "train") if question.get(name) is True), None)
         return what_of(text_of("what", question["what"]), mode).verb
     kinds = [kind for kind in FORMS[verb] if question.get(kind) not in (None, False)]
+    if verb == "plan" and not kinds:
+        return kind_of_plan(name for name, value in question.items() if value is not None)
     return kinds[-1] if kinds else next(iter(FORMS[verb]))
+
+
+def kind_of_plan(names: Iterable[str]) -> str:
+    """What a search is for where nobody says: `serve` where an option of serving is given that training has not.
+    `names`: of options, by any of their names, as they are typed or as a question has them.
+    """
+    said = {name.lstrip("-").replace("-", "_"): name for name in names}
+    of_serving, of_training = _names_of(form_of("plan", "serve")), _names_of(form_of("plan", "train"))
+    serving, training = said.keys() & (of_serving - of_training), said.keys() & (of_training - of_serving)
+    if serving and training:
+        raise InvalidInput(
+            "{serving} is of serving, {training} of training: a search is for one of them, serve or train.",
+            serving=listed((option_name(said[name]) for name in sorted(serving)), AND),
+            training=listed((option_name(said[name]) for name in sorted(training)), AND),
+        )
+    return "serve" if serving else "train"
+
+
+@cache
+def _names_of(form: Form) -> frozenset[str]:
+    """Every name that an option of the form has, with underscores."""
+    flags = (flag.lstrip("-").replace("-", "_") for flag in form.flags)
+    return frozenset((*form.options, *flags))
