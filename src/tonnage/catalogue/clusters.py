@@ -182,6 +182,19 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
     )
 
 
+def nearest_clusters(text: str) -> tuple[str, ...]:
+    """Clusters whose name may be meant by one that is not known, with the counts that it has."""
+    from tonnage.kernel.registry import nearest
+
+    counts, name = _counts(text)
+    before = text[: text.rindex(name)] if name in text else ""
+    kinds = ("accelerators",) if counts else ("accelerators", "nodes")
+    known = [name for kind in kinds for name in (*toml_files.names(kind), *toml_files.aliases(kind))]
+    found = (_named(near) for near in nearest(name, known))
+    names = (accelerator.name if node is None else node.name for accelerator, node in found)
+    return tuple(dict.fromkeys(f"{before}{name}" for name in names))
+
+
 def _user_file(path: Path) -> tuple[Accelerator, Node | None]:
     if "accelerators" in toml_files.toml(path):
         node = load_node(path)

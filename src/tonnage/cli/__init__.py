@@ -4,6 +4,9 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
 
 from tonnage.cli.common.outputs import check_outputs
 from tonnage.cli.common.parser import FLAG, Parser, otherwise, spoken
@@ -13,6 +16,9 @@ from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.message import Message, listed
 from tonnage.language import say, speaking, worded
 from tonnage.spelling.translation import Translation
+
+if TYPE_CHECKING:
+    from tonnage.cli.common.problem_table import Wrong
 
 VERBS = {
     "train": "does this training run fit, and where does its memory go?",
@@ -63,6 +69,7 @@ STATUSES = {
     INTERRUPTED: "interrupted",
 }
 NO_VERDICT = frozenset({"rules", "explain", "models", "accelerators", "prices", "validate"})
+GATHERED = ("train", "serve", "plan", "max", "compare")  # verbs of which all that is wrong is said at once
 SERVERS = frozenset({"web", "mcp"})  # run until they are ended
 NEVER_TIGHT = frozenset({"trace", "measure"})  # it runs, or memory runs out
 NEVER_FITS = frozenset({"sweep"})  # its rows have verdicts; it is done, or a part of it is not
@@ -187,17 +194,42 @@ def _report(error: TonnageError, words: list[str]) -> int:
     """The message without a traceback; with --json a document too, so that stdout always holds one."""
     status = 64 if words[0] in NO_VERDICT else error.exit_status
     message, shown = _messages(error, words)
-    print(f"{say('error: ')}{shown}", file=sys.stderr)
+    found = _all_wrong(words) if status == TonnageError.exit_status else None
+    if found is not None and len(found.problems) > 1:
+        from tonnage.cli.common.problem_table import table_of
+
+        print("\n".join(table_of(found)), file=sys.stderr)
+    else:
+        print(f"{say('error: ')}{shown}", file=sys.stderr)
+        if found is not None and (command := found.suggestion):
+            print(f"{say('try')}  {command}", file=sys.stderr)
     if any(word == "--json" or word.startswith("--json=") for word in words):
         from tonnage.cli.common.print import print_json
         from tonnage.documents.document import ErrorDocument
 
         try:
-            print_json(ErrorDocument(error={"kind": type(error).__name__, "message": message}))
+            document = ErrorDocument(error={"kind": type(error).__name__, "message": message})
+            if found is not None and found.problems:
+                document.errors, document.corrected = found.documents, found.command or UNSET
+            print_json(document)
         except Unwritable as unwritable:
             print(in_error(unwritable), file=sys.stderr)
             return CANNOT_WRITE
     return status
+
+
+def _all_wrong(words: list[str]) -> "Wrong | None":
+    """Everything that is wrong with a command, of verbs that have many options."""
+    from tonnage.cli.common.problem_table import Wrong
+
+    if not words or words[0] not in GATHERED:
+        return None
+    try:
+        rest = spelled(words[0], words[1:])
+        _, parser = face(words[0], rest)
+        return Wrong.of(words[0], parser, parser.form, rest) if parser.form is not None else None
+    except TonnageError:  # there is no such form of the verb: that is the error
+        return None
 
 
 def _messages(error: TonnageError, words: list[str]) -> tuple[str, str]:

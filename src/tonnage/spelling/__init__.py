@@ -203,6 +203,14 @@ def assignment(word: str, verb: str) -> tuple[str, ...]:
     return (Message("Write {option}.", option=flag),) if _underscored(flag) != _underscored(f"--{key}") else ()
 
 
+def instead_of(flag: str, verb: str) -> str:
+    """The option of ours that another tool's means, or nothing where no tool has it. InvalidInput where it means
+    something else.
+    """
+    ours = _flag(flag, (), verb)
+    return "" if ours == flag else ours
+
+
 def _flag(flag: str, known: Container[str], verb: str, value: str = "") -> str:
     dashed = flag.replace("_", "-")
     for spelled in (flag, dashed):

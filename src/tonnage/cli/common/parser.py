@@ -28,7 +28,7 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
     """argparse's, which in English it is to the letter."""
 
     def __init__(self, prog: str, **settings: Any):
-        settings.setdefault("width", _columns() - 2)  # as argparse has it, which imports shutil for it
+        settings.setdefault("width", columns() - 2)  # as argparse has it, which imports shutil for it
         super().__init__(prog, **settings)
 
     def add_usage(
@@ -49,7 +49,7 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
         return super()._split_lines(text, width) if current() == "en" else wrapped(text, width)
 
 
-def _columns() -> int:
+def columns() -> int:
     """Columns of the terminal, as `shutil.get_terminal_size` tells them: it brings four modules of compression."""
     said = os.environ.get("COLUMNS", "")
     if said.isascii() and said.isdecimal() and int(said) > 0:
@@ -183,7 +183,7 @@ class Parser(argparse.ArgumentParser):
             super().print_help(file)
             return
         flags = frozenset(self._option_string_actions)
-        self._print_message(usual_help(self.form, worded(self.description or ""), flags, _columns()), file)
+        self._print_message(usual_help(self.form, worded(self.description or ""), flags, columns()), file)
 
     def print_help_all(self) -> None:
         """Every option, with its unit and default."""
@@ -193,7 +193,7 @@ class Parser(argparse.ArgumentParser):
         """Options of other tools that mean the same are read as ours, and underscores as dashes. `typed`: option ->
         as it was written.
         """
-        self.translation = translated(args, self._option_string_actions, self._verb)
+        self.translation = self.translated(args)
         typed_words = parted(self.translation.words, details=DETAILS if self._takes_detail else ())
         words = ours(typed_words, self._option_string_actions, self._verb)
         typed = self._typed(typed_words, words)
@@ -205,6 +205,10 @@ class Parser(argparse.ArgumentParser):
             self._refuse(unknown, *self._nearest(extra[0], words))
         parsed.typed = typed
         return parsed
+
+    def translated(self, words: Sequence[str]) -> Translation:
+        """The words with options of ours in place of other tools' that mean the same."""
+        return translated(words, self._option_string_actions, self._verb)
 
     def _with_negatives(self, words: list[str]) -> list[str]:
         """Joined by `=`, an option and a value such as -1s, which argparse would take for an option: the option's

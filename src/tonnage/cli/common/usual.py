@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tonnage.language import current, say, worded
 from tonnage.language.columns import wrapped
 from tonnage.question.form import Form
-from tonnage.question.option import TITLES, Option
+from tonnage.question.option import TITLES, Option, Usual
 
 LABEL = 29  # columns of an option with its value
 WIDEST = 120
@@ -38,7 +38,8 @@ def usual_help(form: Form, about: str, flags: frozenset[str], width: int) -> str
         if of_title:
             lines.append(say(title))
         for option in of_title:
-            lines += _option_lines(option, width)
+            if option.usual:
+                lines += _option_lines(option, option.usual, width)
     lines.append(say("Output"))
     for flag, (metavar, text) in OUTPUT.items():
         if flag in flags:
@@ -51,9 +52,7 @@ def usual_help(form: Form, about: str, flags: frozenset[str], width: int) -> str
     return "\n".join(lines) + "\n"
 
 
-def _option_lines(option: Option, width: int) -> Iterator[str]:
-    usual = option.usual
-    assert usual is not None
+def _option_lines(option: Option, usual: Usual, width: int) -> Iterator[str]:
     default = option.default if usual.default is None else usual.default
     text = worded(usual.help) + (f" [{worded(default)}]" if default else "")
     name = usual.metavar if option.alone else f"{usual.flag or option.flag} {usual.metavar}".rstrip()

@@ -1,10 +1,11 @@
 """What stands alone in `tonnage compare A B`: models, which are one list, and machines, which are --on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tonnage.cli.common.outputs import ENDINGS, JSON, MARKDOWN
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.message import Message
+from tonnage.question.option import Option
 from tonnage.verbs.answered import DETAILS
 
 VERBS = ("serve", "train")
@@ -36,7 +37,7 @@ def with_lists(words: Sequence[str]) -> list[str]:
     return [",".join(models), *on, *rest]
 
 
-def _alone(words: Sequence[str], flags: object) -> Iterator[int]:
+def _alone(words: Sequence[str], flags: Mapping[str, Option]) -> Iterator[int]:
     """Places of the words that are neither an option nor the value of one."""
     skip = False
     for at, word in enumerate(words):
@@ -51,9 +52,8 @@ def _alone(words: Sequence[str], flags: object) -> Iterator[int]:
             yield at
 
 
-def _takes_value(word: str, following: str, flags: object) -> bool:
+def _takes_value(word: str, following: str, flags: Mapping[str, Option]) -> bool:
     """Whether the next word is the value of this option; one that is not known has one, as most have."""
-    assert isinstance(flags, dict)
     name = word.replace("_", "-")
     if name in (JSON, MARKDOWN):
         return following in DETAILS if name == JSON else following.lower().endswith(ENDINGS)
