@@ -13,6 +13,7 @@ from tonnage.catalogue.nodes import find as find_node
 from tonnage.catalogue.nodes import load as load_node
 from tonnage.catalogue.nodes import node as node_named
 from tonnage.catalogue.nodes import node_names
+from tonnage.catalogue.products import accelerator_of, others_of
 from tonnage.kernel.errors import InvalidInput, UnknownName, shown
 from tonnage.kernel.message import Message, listed
 from tonnage.kernel.reach import allowed_file, check_machine, is_file, reads_files
@@ -73,7 +74,7 @@ def _left_open(name: str, assumed: Accelerator) -> str:
     bare = toml_files.key(size.sub("", assumed.name))
     if size.search(name) or ":" in name or bare == toml_files.key(assumed.name):
         return ""
-    others = [
+    others = others_of(name) or [
         name_of_other
         for name_of_other in accelerator_names()
         if toml_files.key(name_of_other) != toml_files.key(assumed.name)
@@ -155,6 +156,8 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
     if find_node(name):
         node = node_named(name)
         return accelerator_named(node.accelerator), node
+    if product := accelerator_of(name):
+        return accelerator_named(product), None
     if name.endswith(".toml") or any(separator in name for separator in "/\\"):
         allowed_file(name, A_MACHINE)  # raises where no file may be named
         raise InvalidInput(
