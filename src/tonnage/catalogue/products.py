@@ -33,7 +33,7 @@ PRODUCTS = {
     "imac": Product("m4"),
 }
 _NAME = r"(?:apple[\s-]+)?(mac[\s-]*(?:studio|book[\s-]*pro|book[\s-]*air|mini|pro)|imac)\b[\s,-]*(.*)"
-_SCREEN = r"\b1[3-6](?:[\s-]*inch(?:es)?|\")?(?=[\s-]|$)"  # inches of a MacBook's screen
+_SCREEN = r"\b1[3-6](?:[\s-]*inch(?:es)?|\")?(?=[\s,-]|$)"  # inches of a MacBook's screen
 
 
 def accelerator_of(name: str) -> str:

@@ -14,6 +14,7 @@ from tonnage.language.columns import left, width, wrapped
 from tonnage.question.form import Form
 from tonnage.question.naming import FLAG
 
+HELP = "--help"
 WIDEST, GAP = 120, 2
 LONGEST_INPUT = 32  # columns
 LISTS = {"model": "tonnage models", "on": "tonnage accelerators"}
@@ -72,7 +73,8 @@ def table_of(wrong: Wrong) -> Iterator[str]:
     yield say("error: ") + say("{count} inputs cannot be used; nothing was estimated", count=count)
     yield ""
     rows = [(say("input"), say("problem"), say("nearest"))]
-    rows += [(each.input, worded(each.problem), worded(listed(each.nearest))) for each in wrong.problems]
+    separator = ", " if current() == "en" else "、"
+    rows += [(each.input, worded(each.problem), separator.join(each.nearest)) for each in wrong.problems]
     yield from _laid_out(rows, across)
     yield ""
     yield from _labelled(_lines_below(wrong), across)
@@ -85,7 +87,7 @@ def _lines_below(wrong: Wrong) -> Iterator[tuple[str, str]]:
     if wrong.command:
         yield say("try"), wrong.command
     lists = [command for name, command in LISTS.items() if any(_is_of(each, name) for each in wrong.problems)]
-    yield say("more"), "  ".join([*lists, f"{wrong.program} --help"])
+    yield say("more"), "  ".join([*lists, " ".join((wrong.program, HELP))])
 
 
 def _is_of(problem: Problem, name: str) -> bool:

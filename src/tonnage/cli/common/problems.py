@@ -17,6 +17,10 @@ from tonnage.spelling import instead_of
 
 NEEDS_MACHINE = ("train", "serve", "max", "compare")
 FEW = 4  # nearest names, and known values, that are shown
+NO_MODEL, NO_ACCELERATOR = Message("no such model"), Message("no such accelerator")
+NO_OPTION, NO_SUCH = Message("no such option"), "no such {kind}"
+NEEDED, STRAY = Message("is needed"), Message("belongs to no option")
+NO_VALUE, VALUE_NEEDED = Message("takes no value"), Message("needs a value")
 LIKELY = "8xh100"  # the machine of a corrected command that named none
 
 
@@ -82,9 +86,7 @@ class _Words:
             at += count
         yield from self._standing_alone()
         if "on" not in self.given and self.form.verb in NEEDS_MACHINE and not self._is_other_question():
-            yield Problem(
-                "--on", Message("is needed"), ("h100", "8xh100", "dgx-h100"), len(self.words), 0, ("--on", LIKELY)
-            )
+            yield Problem("--on", NEEDED, ("h100", "8xh100", "dgx-h100"), len(self.words), 0, ("--on", LIKELY))
 
     def _is_other_question(self) -> bool:
         return "for_my_machine" in self.given
@@ -102,12 +104,10 @@ class _Words:
             takes_next = not equals and following in (action.choices or ())
             return 2 if takes_next else 1, None
         if action.nargs == 0:
-            wrong = (
-                Problem(self.words[at], Message("takes no value"), (typed,), at, 1, (typed,), True) if equals else None
-            )
+            wrong = Problem(self.words[at], NO_VALUE, (typed,), at, 1, (typed,), True) if equals else None
             return 1, wrong
         if not equals and (following is None or following in actions):
-            return 1, Problem(typed, Message("needs a value"), (), at)
+            return 1, Problem(typed, VALUE_NEEDED, (), at)
         text = value if equals else str(following)
         option: Option | None = action.__dict__.get("option")
         count = 1 if equals else 2
@@ -128,7 +128,7 @@ class _Words:
         near = tuple(flag for flag in near if flag in self.parser._option_string_actions)
         value = self.words[at].partition("=")[2] if joined else following if takes else None
         instead = (near[0], *([value] if value is not None else [])) if len(near) == 1 else None
-        return count, Problem(text, Message("no such option"), near, at, count, instead, len(near) == 1)
+        return count, Problem(text, NO_OPTION, near, at, count, instead, len(near) == 1)
 
     def _value(self, option: Option, typed: str, text: str, at: int, count: int) -> Problem | None:
         if option.read is None:
@@ -159,7 +159,7 @@ class _Words:
                         yield Problem(text, found.problem, found.nearest, at, 1, instead, found.sure)
         if not many:
             for at in self.alone[len(places) :]:
-                yield Problem(self.words[at], Message("belongs to no option"), (), at)
+                yield Problem(self.words[at], STRAY, (), at)
 
 
 class Found(Struct, frozen=True):
@@ -182,7 +182,7 @@ def _named(option: Option, typed: str, text: str) -> Found | None:
         return None
     near = tuple(nearest(text, choices))
     others = tuple(name for name in choices if name not in near)[: FEW - len(near)]
-    kind = Message("no such {kind}", kind=option.unit or "value")
+    kind = Message(NO_SUCH, kind=option.unit or "value")
     return Found(kind, (*near[:FEW], *others), near[0] if near else "", len(near) == 1)
 
 
@@ -226,7 +226,7 @@ def _machine(text: str) -> Found | None:
         near = nearest_clusters(text) if isinstance(error, UnknownName) else ()
         if not near:
             return Found(str(error)) if error.exit_status == UnknownName.exit_status else None
-        return Found(Message("no such accelerator"), near[:FEW], near[0], len(near) == 1)
+        return Found(NO_ACCELERATOR, near[:FEW], near[0], len(near) == 1)
     return None
 
 
@@ -241,7 +241,7 @@ def _model(text: str) -> Found | None:
     except TonnageError:
         return None
     near = tuple(nearest(text, [*model_names(), *aliases("models")]))
-    return Found(Message("no such model"), near[:FEW], near[0] if near else "", len(near) == 1)
+    return Found(NO_MODEL, near[:FEW], near[0] if near else "", len(near) == 1)
 
 
 def first_of_estimate(parser: Parser, words: Sequence[str]) -> TonnageError | None:

@@ -65,7 +65,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             short=("--tp",),
             unit="ranks",
             default="the node, as far as heads divide",
-            usual=Usual(PARALLELISM, "--tp: ranks that share each matrix", "N", "the node"),
+            usual=Usual(PARALLELISM, "ranks that share each matrix (--tp)", "N", "the node"),
         ),
     ] = None
     pipeline_parallel_size: Annotated[
@@ -76,7 +76,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             short=("--pp",),
             unit="ranks",
             default="1",
-            usual=Usual(PARALLELISM, "--pp: pipeline stages", "N"),
+            usual=Usual(PARALLELISM, "pipeline stages (--pp)", "N"),
         ),
     ] = None
     expert_parallel_size: Annotated[
@@ -87,7 +87,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             short=("--ep",),
             unit="ranks",
             default="1",
-            usual=Usual(PARALLELISM, "--ep: ranks that share a layer's experts", "N"),
+            usual=Usual(PARALLELISM, "ranks that share a layer's experts (--ep)", "N"),
         ),
     ] = None
     max_num_batched_tokens: Annotated[

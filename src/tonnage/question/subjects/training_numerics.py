@@ -56,7 +56,7 @@ class Parallelism(Options, frozen=True, kw_only=True):
             short=("--tp",),
             unit="ranks",
             default="1",
-            usual=Usual(PARALLELISM, "--tp: ranks that share each matrix", "N"),
+            usual=Usual(PARALLELISM, "ranks that share each matrix (--tp)", "N"),
         ),
     ] = None
     sequence_parallel: Annotated[
@@ -70,7 +70,7 @@ class Parallelism(Options, frozen=True, kw_only=True):
             short=("--pp",),
             unit="ranks",
             default="1",
-            usual=Usual(PARALLELISM, "--pp: pipeline stages", "N"),
+            usual=Usual(PARALLELISM, "pipeline stages (--pp)", "N"),
         ),
     ] = None
     virtual_pipeline_size: Annotated[
@@ -103,7 +103,7 @@ class Parallelism(Options, frozen=True, kw_only=True):
             short=("--cp",),
             unit="ranks",
             default="1",
-            usual=Usual(PARALLELISM, "--cp: ranks that share a sequence", "N"),
+            usual=Usual(PARALLELISM, "ranks that share a sequence (--cp)", "N"),
         ),
     ] = None
     expert_parallel_size: Annotated[
@@ -114,7 +114,7 @@ class Parallelism(Options, frozen=True, kw_only=True):
             short=("--ep",),
             unit="ranks",
             default="1",
-            usual=Usual(PARALLELISM, "--ep: ranks that share a layer's experts", "N"),
+            usual=Usual(PARALLELISM, "ranks that share a layer's experts (--ep)", "N"),
         ),
     ] = None
     expert_tensor_parallel_size: Annotated[
