@@ -69,6 +69,7 @@ STATUSES = {
     INTERRUPTED: "interrupted",
 }
 NO_VERDICT = frozenset({"rules", "explain", "models", "accelerators", "prices", "validate"})
+LEFT_OUT = "left out {flags}, which change nothing that is estimated"
 GATHERED = ("train", "serve", "plan", "max", "compare")  # verbs of which all that is wrong is said at once
 SERVERS = frozenset({"web", "mcp"})  # run until they are ended
 NEVER_TIGHT = frozenset({"trace", "measure"})  # it runs, or memory runs out
@@ -151,7 +152,7 @@ def read_as(translation: Translation | None) -> list[str]:
         notes.append(Message("read {pairs}", pairs=listed(pairs)))
     if translation.left_out:
         flags = listed(translation.left_out)
-        notes.append(Message("left out {flags}, which change nothing that is estimated", flags=flags))
+        notes.append(Message(LEFT_OUT, flags=flags))
     return notes
 
 

@@ -29,7 +29,7 @@ def usual_help(form: Form, about: str, flags: frozenset[str], width: int) -> str
     width = min(width, WIDEST)
     verb = " ".join(("tonnage", form.verb, *(option.metavar for option in form.options.values() if option.alone)))
     lines = [
-        f"{say('usage: ')}{verb} --on {say('CLUSTER')} [{say('options')}]",
+        say("usage: {verb} --on CLUSTER [options]", verb=verb),
         *_wrapped(about.partition("\n")[0], width),
     ]
     shown = [option for option in form.options.values() if option.usual and option.name not in form.searched]

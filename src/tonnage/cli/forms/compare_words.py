@@ -6,6 +6,7 @@ from tonnage.cli.common.outputs import ENDINGS, JSON, MARKDOWN
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.message import Message
 from tonnage.question.option import Option
+from tonnage.question.subjects.model import ON
 from tonnage.verbs.answered import DETAILS
 
 VERBS = ("serve", "train")
@@ -33,7 +34,7 @@ def with_lists(words: Sequence[str]) -> list[str]:
             )
         )
     rest = [word for at, word in enumerate(words) if at not in alone]
-    on = [f"--on={','.join(machines)}"] if machines else []
+    on = [ON.flag, ",".join(machines)] if machines else []
     return [",".join(models), *on, *rest]
 
 
