@@ -9,6 +9,7 @@ from tonnage.question.option import Option
 from tonnage.question.subjects.model import ON
 from tonnage.verbs.answered import DETAILS
 
+TRUTH = frozenset({"true", "false", "on", "off", "yes", "no", "own"})
 VERBS = ("serve", "train")
 
 
@@ -22,7 +23,7 @@ def with_lists(words: Sequence[str]) -> list[str]:
         first = alone[0]
         return with_lists([*words[:first], f"--{words[first]}", *words[first + 1 :]])
     names = [words[at] for at in alone]
-    if not names or (len(names) == 1 and not _is_machine(names[0])):
+    if not names or (len(names) == 1 and not _is_machine(names[0])) or not all(map(_is_name, names[1:])):
         return list(words)
     machines = [name for name in names if _is_machine(name) and not _is_model(name)]
     models = [name for name in names if name not in machines]
@@ -71,6 +72,11 @@ def _is_machine(name: str) -> bool:
         return all(cluster(part.strip()) for part in name.split(","))
     except TonnageError:
         return False
+
+
+def _is_name(name: str) -> bool:
+    """Whether a further word may be a name, not the value of a switch that takes none."""
+    return not {part.strip().lower() for part in name.split(",")} <= TRUTH and "=" not in name
 
 
 def _is_model(name: str) -> bool:
