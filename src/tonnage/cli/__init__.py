@@ -202,7 +202,7 @@ def _report(error: TonnageError, words: list[str]) -> int:
         print("\n".join(table_of(found)), file=sys.stderr)
     else:
         print(f"{say('error: ')}{shown}", file=sys.stderr)
-        if found is not None and (command := found.suggestion):
+        if found is not None and len(found.problems) == 1 and (command := found.suggestion):
             print(f"{say('try')}  {command}", file=sys.stderr)
     if any(word == "--json" or word.startswith("--json=") for word in words):
         from tonnage.cli.common.print import print_json
@@ -211,7 +211,7 @@ def _report(error: TonnageError, words: list[str]) -> int:
         try:
             document = ErrorDocument(error={"kind": type(error).__name__, "message": message})
             if found is not None and found.problems:
-                document.errors, document.corrected = found.documents, found.command or UNSET
+                document.errors, document.corrected = found.documents, found.suggestion or UNSET
             print_json(document)
         except Unwritable as unwritable:
             print(in_error(unwritable), file=sys.stderr)

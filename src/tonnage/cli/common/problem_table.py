@@ -41,8 +41,8 @@ class Wrong(Struct, frozen=True):
 
     @property
     def suggestion(self) -> str:
-        """The command to try where one input is wrong and one name alone may be meant."""
-        return self.command if len(self.problems) == 1 and self.problems[0].sure else ""
+        """The command to try: of one wrong input where one name alone may be meant."""
+        return self.command if len(self.problems) > 1 or all(problem.sure for problem in self.problems) else ""
 
     @property
     def documents(self) -> list[ProblemDocument]:

@@ -13,6 +13,7 @@ from tonnage.kernel.registry import nearest
 from tonnage.question.command_line import OWN
 from tonnage.question.form import WHOLE, Form
 from tonnage.question.option import Option, names_in
+from tonnage.question.subjects.model import DIMENSIONS
 from tonnage.spelling import instead_of
 
 NEEDS_MACHINE = ("train", "serve", "max", "compare")
@@ -21,6 +22,8 @@ NO_MODEL, NO_ACCELERATOR = Message("no such model"), Message("no such accelerato
 NO_OPTION, NO_SUCH = Message("no such option"), "no such {kind}"
 NEEDED, STRAY = Message("is needed"), Message("belongs to no option")
 NO_VALUE, VALUE_NEEDED = Message("takes no value"), Message("needs a value")
+EXAMPLES = ("llama-3.1-8b", "qwen3-32b", "Qwen/Qwen3-32B-AWQ", "config.json")
+OF_MODELS = frozenset(option.name for option in DIMENSIONS)
 LIKELY = "8xh100"  # the machine of a corrected command that named none
 
 
@@ -51,7 +54,7 @@ class Problems(Struct, frozen=True):
         if not self.found or any(problem.instead is None for problem in self.found):
             return ()
         words = list(self.words)
-        for problem in sorted(self.found, key=lambda each: each.at, reverse=True):
+        for problem in reversed(self.found):
             words[problem.at : problem.at + problem.count] = problem.instead or ()
         return tuple(words)
 
@@ -85,8 +88,17 @@ class _Words:
                 yield problem
             at += count
         yield from self._standing_alone()
+        if self._lacks_model():
+            yield Problem("MODEL", NEEDED, EXAMPLES, 0, 0, EXAMPLES[:1])
         if "on" not in self.given and self.form.verb in NEEDS_MACHINE and not self._is_other_question():
             yield Problem("--on", NEEDED, ("h100", "8xh100", "dgx-h100"), len(self.words), 0, ("--on", LIKELY))
+
+    def _lacks_model(self) -> bool:
+        """Whether no model is named, nor described by its dimensions, in a question that is of one."""
+        places = [option.name for option in self.form.options.values() if option.alone]
+        named = dict(zip(places, (self.words[at] for at in self.alone), strict=False))
+        other = self._is_other_question() or "inventory" in self.given or named.get("what") == "model"
+        return "model" in places and "model" not in named and not other and not self.given & OF_MODELS
 
     def _is_other_question(self) -> bool:
         return "for_my_machine" in self.given

@@ -9,6 +9,7 @@ from tonnage.question.option import Option
 from tonnage.question.subjects.model import ON
 from tonnage.verbs.answered import DETAILS
 
+WRITTEN = (".csv", ".html", ".md", ".parquet")  # files that an option without a value writes, or that has lost its own
 TRUTH = frozenset({"true", "false", "on", "off", "yes", "no", "own"})
 VERBS = ("serve", "train")
 
@@ -76,7 +77,8 @@ def _is_machine(name: str) -> bool:
 
 def _is_name(name: str) -> bool:
     """Whether a further word may be a name, not the value of a switch that takes none."""
-    return not {part.strip().lower() for part in name.split(",")} <= TRUTH and "=" not in name
+    words = {part.strip().lower() for part in name.split(",")}
+    return not words <= TRUTH and "=" not in name and not name.lower().endswith(WRITTEN)
 
 
 def _is_model(name: str) -> bool:

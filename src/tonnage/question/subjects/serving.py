@@ -178,7 +178,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
     draft_model: Annotated[
         str | None,
         option(
-            "speculative decoding",
+            "the model that drafts (speculative decoding)",
             word,
             short=("--spec-draft-model",),
             unit="name",
