@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
+from msgspec import convert
 
 import write_locale
 from tonnage.kernel.units import _SCALES
@@ -407,7 +408,11 @@ def flags() -> list[str]:
     import tomllib
 
     tools = tomllib.loads((CODE / "spelling" / "flags.toml").read_text(encoding="utf-8"))["tool"]
-    texts = [text for tool in tools for text in tool.get("differs", {}).values()]
+    from tonnage.spelling import NOTHING, Tool, instead
+
+    texts = [NOTHING]
+    for tool in (convert(each, Tool) for each in tools):
+        texts += [instead(tool, theirs) for table in (tool.differs, tool.reads, tool.values) for theirs in table]
     return [
         f"{{flag}} of {{names}} {text}" if text[0].islower() else text for text in texts
     ]  # as tonnage.spelling does
@@ -419,7 +424,9 @@ def declared() -> Iterator[tuple[str, str]]:
     for verb in FORMS:
         for form in forms_of(verb):
             for group in form.groups:
-                texts = (group.title, *(text for each in group.options for text in (each.help, each.default)))
+                shown = [each.usual for each in group.options if each.usual]
+                brief = (text for each in shown for text in (each.help, each.default or ""))
+                texts = (group.title, *brief, *(text for each in group.options for text in (each.help, each.default)))
                 units = (each.unit for each in group.options if UNIT.fullmatch(each.unit) or is_said(each.unit))
                 said = [*filter(is_said, texts), *units]
                 yield from ((text, "question/subjects") for text in said if text not in words)

@@ -686,6 +686,7 @@ def descriptions() -> Iterator[str]:
         ),
         tail="--help",
     )
+    yield from cross("", ("train", "serve", "plan --serve", "max users", "compare --train"), tail="--help-all")
     yield "tonnage --print-completion bash"
     yield "mcp tools/list"
     yield OPENAPI

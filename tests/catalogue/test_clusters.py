@@ -267,3 +267,39 @@ def test_a_kind_in_place_of_a_name_is_answered_with_names_of_that_kind(kind, nam
     with pytest.raises(UnknownName, match="is a kind of accelerator, not a name") as raised:
         cluster(kind)
     assert names in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "accelerator", "count"),
+    [
+        ("g5.xlarge", "A10G", 1),
+        ("g5.12xlarge", "A10G", 4),
+        ("g6e.xlarge", "L40S", 1),
+        ("g4dn.xlarge", "T4", 1),
+        ("p5.48xlarge", "H100-SXM-80GB", 8),
+        ("p4d.24xlarge", "A100-SXM-40GB", 8),
+        ("a3-highgpu-8g", "H100-SXM-80GB", 8),
+        ("a3-highgpu-1g", "H100-SXM-80GB", 1),
+        ("g2-standard-4", "L4", 1),
+        ("ND96isr_H100_v5", "H100-SXM-80GB", 8),
+        ("Standard_NC24ads_A100_v4", "A100-PCIe-80GB", 1),
+        ("dgx-h100", "H100-SXM-80GB", 8),
+        ("mac studio", "Apple-M3-Ultra-96GB", 1),
+        ("Mac Studio M4 Max 64GB", "Apple-M4-Max-64GB", 1),
+        ("macbook pro m4 max", "Apple-M4-Max-128GB", 1),
+        ("MacBook Pro 16-inch, M4 Max 48GB", "Apple-M4-Max-48GB", 1),
+        ("mac mini m4 pro 64gb", "Apple-M4-Pro-64GB", 1),
+    ],
+)
+def test_machines_are_known_by_the_names_that_people_use(name, accelerator, count):
+    found = cluster(name)
+    assert (found.accelerator.name, found.size) == (accelerator, count)
+
+
+def test_a_computer_whose_chip_is_not_said_names_the_others():
+    note = cluster("mac studio").note
+    assert "apple-m4-max-64gb" in note and "Apple-M3-Ultra-96GB is taken" in note
+    with pytest.raises(UnknownName, match="say which, as in 'mac mini m4 pro'"):
+        cluster("mac mini")
+    with pytest.raises(UnknownName, match="no accelerator or node is called"):
+        cluster("macbook pro m99")

@@ -156,7 +156,7 @@ def test_dimensions_change_a_named_model(run):
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_lists_every_option_with_its_default(run, verb):
-    status, out, _ = run(verb, "--help")
+    status, out, _ = run(verb, "--help-all")
     assert status == 0 and "--json" in out
     if verb in ("train", "serve"):
         assert "(default: " in out and "[tokens]" in out

@@ -160,7 +160,7 @@ def _flags(verb):
     parser = Parser(prog=f"tonnage {verb}")
     import_module(f"tonnage.cli.{verb}").add_arguments(parser)
     theirs = [flag for tool in tools() if tool.verb == verb for flag in (*tool.same, *tool.differs)]
-    return sorted(parser._option_string_actions.keys() - {"--offline", "-h", "--help"}), sorted(theirs)
+    return sorted(parser._option_string_actions.keys() - {"--offline", "-h", "--help", "--help-all"}), sorted(theirs)
 
 
 @st.composite

@@ -379,7 +379,7 @@ def test_what_is_wrong_with_a_question_is_said_before_an_extra_is_asked_for(tmp_
     for asked in (
         ["train", "no-such-model-xyz", "--on", "h100", "--plot", "x.html"],
         ["serve", "no-such-model-xyz", "--on", "h100", "--plot", "x.html"],
-        ["compare", "train", "no-such-model-xyz", "--on", "h100", "--parquet", str(tmp_path / "x.parquet")],
+        ["compare", "--nonsense", "no-such-model-xyz", "--on", "h100", "--parquet", str(tmp_path / "x.parquet")],
     ):
         assert main(asked) == 64
         assert "no-such-model-xyz" in capsys.readouterr().err

@@ -77,14 +77,14 @@ train llama-3.1-8b --on h100 --micro-batch-size -3
 """.strip().splitlines()
 NEED_MORE = {"sweep", "measure"}  # a dataset, a GPU: their lines are read by test_said alone
 HELP = [
-    *(f"{verb} --help" for verb in VERBS),
+    *(f"{verb} --help-all" for verb in VERBS),
     "-h",
-    "plan --serve --help",
-    "plan --inventory x --help",
-    "max context --help",
-    "compare --train --help",
-    "prices --api --help",
-    "prices refresh --help",
+    "plan --serve --help-all",
+    "plan --inventory x --help-all",
+    "max context --help-all",
+    "compare --train --help-all",
+    "prices --api --help-all",
+    "prices refresh --help-all",
 ]
 
 
@@ -98,7 +98,7 @@ def _printed(command: str, capsys, *more: str) -> tuple[int, str]:
 def test_no_english_is_left_in_chinese(command, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "1000")
     _, said = _printed(command, capsys, "--lang", "zh")
-    lines = said.split("\n\n", 1)[1] if "--help" in command else said  # without the usage of a verb
+    lines = said.split("\n\n", 1)[1] if "--help-all" in command else said  # without the usage of a verb
     left = [line for line in lines.splitlines() if not DATA.match(line) and PROSE.search(FREE.sub("", line))]
     assert left == []
     assert HAN.search(said)
@@ -175,7 +175,7 @@ def _column(line: str, at: int) -> str:
 
 def test_lines_of_help_are_no_wider_than_the_terminal(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    _, said = _printed("train --help", capsys, "--lang", "zh")
+    _, said = _printed("train --help-all", capsys, "--lang", "zh")
     options = said[said.index("-h, --help") : said.rindex("\n\n")]
     assert max(width(line) for line in options.splitlines() if HAN.search(line)) <= 80
 

@@ -120,7 +120,7 @@ WRONG = [
     ("serve", {**SERVED, "on": "3xh100", "tensor_parallel_size": 2}),
     ("serve", {**SERVED, "on": "mi300x", "engine": "tensorrt-llm"}),
     ("serve", {**SERVED, "gpu_memory_utilization": 2}),
-    ("serve", {**SERVED, "max_model_len": 100}),
+    ("serve", {**SERVED, "num_gpu_blocks_override": 100}),
     ("serve", {**SERVED, "percentile": "p98"}),
     ("max", {"what": "contxt", **SERVED}),
     ("max", {"what": "context", "on": "h100"}),

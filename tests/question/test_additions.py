@@ -71,7 +71,7 @@ print(json.dumps({
     "engine": plan(osprey)["engine"],
     "memory_share": [plan(osprey)["gpu_memory_utilization"], plan(vllm)["gpu_memory_utilization"]],
     "launch": printed("serve", "llama-3.2-1b", "--on", "rtx-4060", "--engine", "osprey", "--context", "4k"),
-    "help": {verb: printed(verb, "--help") for verb in ("train", "serve")},
+    "help": {verb: printed(verb, "--help-all") for verb in ("train", "serve")},
     "choices": {verb: {row.name: row.choices for row in options_table.table(verb)} for verb in ("train", "serve")},
     "families": printed("models", "--family", "pelican", "--hidden-size", "1024", "--num-layers", "16",
                         "--num-attention-heads", "16", "--intermediate-size", "4096", "--vocab-size", "32000"),

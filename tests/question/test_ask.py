@@ -180,7 +180,7 @@ def test_of_a_folder_of_models_what_lies_in_it_is_read(tmp_path):
         ("train", {"model": "llama-3.1-8b", "on": "h100", "micro_batch_size": "many"}, "^micro_batch_size must be"),
         ("explain", {"what": "kv_cache"}, "a question to explain has no field 'what'. Did you mean 'name'?"),
         ("explain", {"lora": 1}, "Known: name."),
-        ("train", {"qqqq": 1}, "has no field 'qqqq'. `tonnage train --help` lists them"),
+        ("train", {"qqqq": 1}, "has no field 'qqqq'. `tonnage train --help-all` lists them"),
         ("max", {"model": "llama-3.1-8b", "on": "h100"}, "what is needed: .* context, input"),
         (
             "serve",

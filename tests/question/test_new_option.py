@@ -35,7 +35,7 @@ scripts = Path(sys.argv[1])
 sys.path.insert(0, str(scripts))
 help = io.StringIO()
 with contextlib.redirect_stdout(help):
-    main(["train", "--help"])
+    main(["train", "--help-all"])
 asked = read("train", {"model": "gpt2", "on": "h100", "prefetch": "2"})
 told = io.StringIO()
 with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):

@@ -75,7 +75,8 @@ QUESTIONS = {
 ELSEWHERE = {"sweep", "measure", "web", "mcp"}
 FORMS = (
     "", "-v", "--json", "--formulas", "--csv", "--no-advice", "--no-advice -v", "--no-advice --formulas",
-    "--no-advice --json", "--markdown", "--no-advice --markdown", "--html x.html", "--no-advice --html x.html", "--markdown x.md",
+    "--no-advice --json", "--markdown", "--no-advice --markdown", "--html x.html", "--no-advice --html x.html",
+    "--markdown x.md",
 )  # fmt: skip
 FILES = {"--html": "x.html", "--markdown": "x.md"}
 NO_REPORT = ("serve", "many models")

@@ -13,6 +13,7 @@ from tonnage.catalogue.nodes import find as find_node
 from tonnage.catalogue.nodes import load as load_node
 from tonnage.catalogue.nodes import node as node_named
 from tonnage.catalogue.nodes import node_names
+from tonnage.catalogue.products import accelerator_of, others_of
 from tonnage.kernel.errors import InvalidInput, UnknownName, shown
 from tonnage.kernel.message import Message, listed
 from tonnage.kernel.reach import allowed_file, check_machine, is_file, reads_files
@@ -76,7 +77,7 @@ def _left_open(name: str, assumed: Accelerator) -> str:
     bare = toml_files.key(size.sub("", assumed.name))
     if size.search(name) or ":" in name or bare == toml_files.key(assumed.name):
         return ""
-    others = [
+    others = others_of(name) or [
         name_of_other
         for name_of_other in accelerator_names()
         if toml_files.key(name_of_other) != toml_files.key(assumed.name)
@@ -158,6 +159,8 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
     if find_node(name):
         node = node_named(name)
         return accelerator_named(node.accelerator), node
+    if product := accelerator_of(name):
+        return accelerator_named(product), None
     if name.endswith(".toml") or any(separator in name for separator in "/\\"):
         allowed_file(name, A_MACHINE)  # raises where no file may be named
         raise InvalidInput(
@@ -183,6 +186,19 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
         [*accelerator_names(), *node_names()],
         [*toml_files.aliases("accelerators"), *toml_files.aliases("nodes")],
     )
+
+
+def nearest_clusters(text: str) -> tuple[str, ...]:
+    """Clusters whose name may be meant by one that is not known, with the counts that it has."""
+    from tonnage.kernel.registry import nearest
+
+    counts, name = _counts(text)
+    before = text[: text.rindex(name)] if name in text else ""
+    kinds = ("accelerators",) if counts else ("accelerators", "nodes")
+    known = [name for kind in kinds for name in (*toml_files.names(kind), *toml_files.aliases(kind))]
+    found = (_named(near) for near in nearest(name, known))
+    names = (accelerator.name if node is None else node.name for accelerator, node in found)
+    return tuple(dict.fromkeys(f"{before}{name}" for name in names))
 
 
 def _user_file(path: Path) -> tuple[Accelerator, Node | None]:

@@ -4,13 +4,21 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
 
 from tonnage.cli.common.outputs import check_outputs
 from tonnage.cli.common.parser import FLAG, Parser, otherwise, spoken
 from tonnage.cli.common.parser import HELP as LANG_HELP
 from tonnage.cli.common.print import Unwritable, forgive_encodings, in_error, write
 from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.message import Message, listed
 from tonnage.language import say, speaking, worded
+from tonnage.spelling.translation import Translation
+
+if TYPE_CHECKING:
+    from tonnage.cli.common.problem_table import Wrong
 
 VERBS = {
     "train": "does this training run fit, and where does its memory go?",
@@ -41,9 +49,8 @@ Try first:
 Verbs:
 {verbs}
 
-`tonnage VERB --help` lists every option with its unit and default. MODEL is a name from `tonnage models`, a Hugging \
-Face or
-ModelScope id or URL, a folder, a config.json, a .safetensors or a .gguf file.
+`tonnage VERB --help` lists the usual options, `--help-all` every one with its unit and default. MODEL is a name from
+`tonnage models`, a Hugging Face or ModelScope id or URL, a folder, a config.json, a .safetensors or a .gguf file.
 
 Exit status:
 {statuses}
@@ -62,6 +69,8 @@ STATUSES = {
     INTERRUPTED: "interrupted",
 }
 NO_VERDICT = frozenset({"rules", "explain", "models", "accelerators", "prices", "validate"})
+LEFT_OUT = "left out {flags}, which change nothing that is estimated"
+GATHERED = ("train", "serve", "plan", "max", "compare")  # verbs of which all that is wrong is said at once
 SERVERS = frozenset({"web", "mcp"})  # run until they are ended
 NEVER_TIGHT = frozenset({"trace", "measure"})  # it runs, or memory runs out
 NEVER_FITS = frozenset({"sweep"})  # its rows have verdicts; it is done, or a part of it is not
@@ -119,6 +128,7 @@ def _run_verb(verb: str, rest: list[str]) -> int:
         from tonnage.kernel.registry import unknown
 
         raise unknown("verb", verb, VERBS)
+    rest = spelled(verb, rest)
     module, parser = face(verb, rest)
     try:
         parsed = parser.parse_args(rest)
@@ -126,7 +136,30 @@ def _run_verb(verb: str, rest: list[str]) -> int:
         return int(leave.code or 0)
     check_outputs(verb, parsed)
     parsed.words = (verb, *rest)  # of reports, which say what asks them again
-    return int(module.run(parsed))
+    status = int(module.run(parsed))
+    for note in read_as(parser.translation):
+        print(say("note: {what}", what=worded(note)), file=sys.stderr)
+    return status
+
+
+def read_as(translation: Translation | None) -> list[str]:
+    """What is said of options of other tools that were read as ours, and of those that were left out."""
+    if translation is None:
+        return []
+    notes: list[str] = []
+    if translation.read:
+        pairs = (Message("{theirs} as {ours}", theirs=theirs, ours=ours) for theirs, ours in translation.read)
+        notes.append(Message("read {pairs}", pairs=listed(pairs)))
+    if translation.left_out:
+        flags = listed(translation.left_out)
+        notes.append(Message(LEFT_OUT, flags=flags))
+    return notes
+
+
+def spelled(verb: str, rest: Sequence[str]) -> list[str]:
+    """The words with what stands alone where the verb looks for it: `plan serve MODEL` is `plan --serve MODEL`."""
+    module = import_module(f"tonnage.cli.{verb}")
+    return list(module.spelled(rest)) if hasattr(module, "spelled") else list(rest)
 
 
 def face(verb: str, rest: Sequence[str]) -> tuple[ModuleType, Parser]:
@@ -162,17 +195,42 @@ def _report(error: TonnageError, words: list[str]) -> int:
     """The message without a traceback; with --json a document too, so that stdout always holds one."""
     status = 64 if words[0] in NO_VERDICT else error.exit_status
     message, shown = _messages(error, words)
-    print(f"{say('error: ')}{shown}", file=sys.stderr)
+    found = _all_wrong(words) if status == TonnageError.exit_status else None
+    if found is not None and len(found.problems) > 1:
+        from tonnage.cli.common.problem_table import table_of
+
+        print("\n".join(table_of(found)), file=sys.stderr)
+    else:
+        print(f"{say('error: ')}{shown}", file=sys.stderr)
+        if found is not None and len(found.problems) == 1 and (command := found.suggestion):
+            print(f"{say('try')}  {command}", file=sys.stderr)
     if any(word == "--json" or word.startswith("--json=") for word in words):
         from tonnage.cli.common.print import print_json
         from tonnage.documents.document import ErrorDocument
 
         try:
-            print_json(ErrorDocument(error={"kind": type(error).__name__, "message": message}))
+            document = ErrorDocument(error={"kind": type(error).__name__, "message": message})
+            if found is not None and found.problems:
+                document.errors, document.corrected = found.documents, found.suggestion or UNSET
+            print_json(document)
         except Unwritable as unwritable:
             print(in_error(unwritable), file=sys.stderr)
             return CANNOT_WRITE
     return status
+
+
+def _all_wrong(words: list[str]) -> "Wrong | None":
+    """Everything that is wrong with a command, of verbs that have many options."""
+    from tonnage.cli.common.problem_table import Wrong
+
+    if not words or words[0] not in GATHERED:
+        return None
+    try:
+        rest = spelled(words[0], words[1:])
+        _, parser = face(words[0], rest)
+        return Wrong.of(words[0], parser, parser.form, rest) if parser.form is not None else None
+    except TonnageError:  # there is no such form of the verb: that is the error
+        return None
 
 
 def _messages(error: TonnageError, words: list[str]) -> tuple[str, str]:
@@ -181,7 +239,8 @@ def _messages(error: TonnageError, words: list[str]) -> tuple[str, str]:
         from tonnage.cli.common.named import on_command_line
 
         try:
-            return on_command_line(error, face(words[0], words[1:])[1], words[1:])
+            rest = spelled(words[0], words[1:])
+            return on_command_line(error, face(words[0], rest)[1], rest)
         except TonnageError:  # there is no such form of the verb: that is the error
             pass
     return str(error), worded(str(error))

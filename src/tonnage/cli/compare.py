@@ -17,6 +17,13 @@ def mode(words: Sequence[str]) -> ModuleType:
     return compare_training if "--train" in words else compare_serving
 
 
+def spelled(words: Sequence[str]) -> list[str]:
+    """`compare A B` as `compare A,B`, and machines that stand alone as `--on`; `compare train A B` as `--train`."""
+    from tonnage.cli.forms.compare_words import with_lists
+
+    return with_lists(words)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Of a call without --train."""
     compare_serving.add_arguments(parser)

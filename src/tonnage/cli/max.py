@@ -26,7 +26,7 @@ def mode(words: Sequence[str]) -> ModuleType | None:
     names = [word for word in words if not word.startswith("-")]
     verbs = [verb for verb in MODES if f"--{verb}" in words]
     name = next((word for word in names if is_what(word)), names[0] if names else None)
-    if name is None or (not is_what(name) and {"-h", "--help"} & {*words}):
+    if name is None or (not is_what(name) and {"-h", "--help", "--help-all"} & {*words}):
         return None
     verb = what_of(name, verbs[-1] if verbs else None).verb  # type: ignore[arg-type]
     return import_module(f"tonnage.cli.{MODES[verb]}")

@@ -5,7 +5,7 @@ the answers.
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from tonnage.kernel.encoding import builtins, encode
 from tonnage.kernel.errors import InvalidInput, shown
@@ -46,10 +46,22 @@ class OptionsDocument(Document, kw_only=True, forbid_unknown_fields=True):
     options: dict[str, list[str]]
 
 
+class Problem(Struct, kw_only=True, forbid_unknown_fields=True):
+    """An input that cannot be used, what is wrong with it, and what may be meant."""
+
+    input: str
+    problem: str
+    nearest: list[str]
+
+
 class ErrorDocument(Document, kw_only=True):
-    """What --json prints when there is no answer."""
+    """What --json prints when there is no answer. `errors`: everything that is wrong with a command, of which `error`
+    is the first; `corrected`: a command that is right, where all of it can be put right.
+    """
 
     error: dict[str, str]
+    errors: list[Problem] | UnsetType = UNSET
+    corrected: str | UnsetType = UNSET
 
 
 def check_readable(document: Mapping[str, Any]) -> None:

@@ -7,6 +7,12 @@ from typing import Any
 from tonnage.documents.question import Entry, Origin
 from tonnage.kernel.message import Message
 
+# Bytes a second at which the processors of a node update: 30 bytes for each of its parameters over the seconds that
+# were published, 1.9, 12, 34 and 54 GB/s (docs/LOG.md).
+LEAST_UPDATE, MOST_UPDATE = 2e9, 54e9
+MIDDLE_UPDATE = (LEAST_UPDATE * MOST_UPDATE) ** 0.5  # as many times the least as the most is of it
+PUBLISHED_UPDATES = "the middle of published updates, 2 to 54 GB/s of a node"
+
 
 @lru_cache(maxsize=256)
 def own_of(runtime: str) -> str:

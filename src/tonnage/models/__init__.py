@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from tonnage.architectures import DIMENSIONS, Model
-from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName, shown
+from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName, Unreachable, shown
 from tonnage.kernel.message import Message
 from tonnage.kernel.reach import check_hubs
 from tonnage.models import local, names
@@ -43,7 +43,7 @@ def read(
         return assemble(_pasted(text), overrides)
     if not isinstance(text, str) or not text.strip():
         raise InvalidInput("a model is named by a text. Got {text}.", text=shown(text))
-    text = text.strip()
+    text = _of_url(text.strip())
     if not overrides and revision is None and kind(text) == "catalogue":
         from tonnage.catalogue import models as catalogue
 
@@ -65,8 +65,31 @@ def _of_catalogue(text: str, file: object, changed: int) -> Model:
     return assemble(contents, _NOTHING)
 
 
+def _of_url(text: str) -> str:
+    """owner/name in place of a URL of a repository that the catalogue describes: it needs no network."""
+    if "/" not in text or local.looks_like_path(text):
+        return text
+    lowered = text.lower()
+    if not any(f"{host}/" in lowered for host in names.HUB_HOSTS):
+        return text
+    reference = names.explicit(text)
+    if reference is None or reference.revision is not None:
+        return text
+    known = _catalogued(reference.text) is not None or _derived(reference.text) is not None
+    return reference.text if known else text
+
+
+def _derived(text: str) -> Contents | None:
+    """The contents of a quantised copy of a model of the catalogue."""
+    from tonnage.models.derivatives import contents
+
+    return contents(text)
+
+
 def kind(text: str) -> str:
-    """The place where `read` would look: "path", "hub", "modelscope", "catalogue" or "unknown". Needs no network."""
+    """The place where `read` would look: "path", "hub", "modelscope", "catalogue", "derivative" or "unknown". Needs no
+    network.
+    """
     if local.looks_like_path(text) or local.find(text) is not None:
         return "path"
     reference = names.explicit(text)
@@ -74,6 +97,8 @@ def kind(text: str) -> str:
         return reference.site
     if _catalogued(text) is not None:
         return "catalogue"
+    if _derived(text) is not None:
+        return "derivative"
     return "hub" if names.repository(text) is not None else "unknown"
 
 
@@ -88,7 +113,7 @@ def _contents(text: str, revision: str | None, offline: bool | None) -> Contents
         return local.contents(path)
     reference = names.explicit(text)
     if reference is None and revision is None:
-        contents = _catalogued(text)
+        contents = _catalogued(text) or _derived(text)
         if contents is not None:
             return contents
     reference = reference or names.repository(text)
@@ -158,7 +183,12 @@ def _remote(reference: Reference, revision: str | None, offline: bool | None) ->
         from tonnage.models.hubs.hugging_face import contents
     else:
         from tonnage.models.hubs.modelscope import contents
-    remote = contents(reference, offline)
+    try:
+        remote = contents(reference, offline)
+    except Unreachable as error:
+        from tonnage.models.derivatives import unreachable
+
+        raise (unreachable(reference.repository, str(error)) or error) from None
     remote.place = reference.repository
     return remote
 
@@ -175,8 +205,9 @@ def _no_revision(revision: str | None, what: str) -> None:
 def _unknown(text: str) -> TonnageError:
     from tonnage.catalogue import aliases, model_names
     from tonnage.kernel.registry import unknown
+    from tonnage.models.derivatives import not_yet
 
-    held = local.held_back(text)
+    held = local.held_back(text) or not_yet(text)
     if held is not None:
         return held
     nearest = unknown("model", text[:200], model_names(), aliases("models"))

@@ -44,6 +44,8 @@ class Form(Struct, frozen=True, dict=True):
     verb_of_options: the verb whose options these are, as other tools spell them, where it is not `verb`
     lists: options that take several values; `axes`: all of them do, but those that choose the form
     required: options that cannot be left out
+    searched: options that the verb looks for by itself, which `--help` leaves to `--help-all`
+    example: a command line that asks it
     """
 
     verb: str
@@ -53,6 +55,8 @@ class Form(Struct, frozen=True, dict=True):
     lists: frozenset[str] = frozenset()
     axes: bool = False
     required: tuple[str, ...] = ()
+    searched: frozenset[str] = frozenset()
+    example: str = ""
 
     @property
     def reads_as(self) -> str:

@@ -17,6 +17,28 @@ S = TypeVar("S", bound=type[Struct])
 
 TEXTS: tuple[Reader, ...] = (word, as_written)  # all other readers take numbers
 
+# Titles of `--help`, in its order; `--help-all` has the groups of the form.
+MODEL_AND_MACHINE, SEARCH, SERVING, LOAD = "Model and machine", "Search", "Serving", "Load and targets"
+TRAINING, MEMORY, PARALLELISM, RUN_AND_MONEY = "Training", "Memory", "Parallelism", "Run and money"
+TITLES = (MODEL_AND_MACHINE, SEARCH, TRAINING, LOAD, SERVING, MEMORY, PARALLELISM, RUN_AND_MONEY)
+
+
+class Usual(Struct, frozen=True):
+    """How `--help` shows an option that most people need; all others are in `--help-all`.
+
+    title: the group, one of TITLES
+    help: what it is, in half a line
+    metavar: what stands for its value
+    default: shown in brackets; None: the option's own
+    flag: the name that is shown, where that is a short one
+    """
+
+    title: str
+    help: str
+    metavar: str
+    default: str | None = None
+    flag: str = ""
+
 
 class Option(Struct, frozen=True):
     """One option of a question.
@@ -33,6 +55,7 @@ class Option(Struct, frozen=True):
     negatable: a switch that has --no-... too
     repeated: it can be given again, each time with more
     metavar: what stands for its value in the help, where that is not its unit
+    usual: how `--help` shows it; None: `--help-all` alone does
     """
 
     name: str
@@ -50,6 +73,7 @@ class Option(Struct, frozen=True):
     repeated: bool = False
     metavar: str = ""
     lists_choices: bool = False
+    usual: Usual | None = None
 
     @property
     def flag(self) -> str:
@@ -97,9 +121,10 @@ def option(
     known: Choices = (),
     faces: tuple[Face, ...] = FACES,
     lists_choices: bool = False,
+    usual: Usual | None = None,
 ) -> Option:
     """The declaration of the field that it annotates, which gives it its name and its type."""
-    return Option("", help, read, short, unit, default, choices, known, faces, lists_choices=lists_choices)
+    return Option("", help, read, short, unit, default, choices, known, faces, lists_choices=lists_choices, usual=usual)
 
 
 class Options(Struct, frozen=True, kw_only=True):

@@ -17,7 +17,9 @@ from tonnage.question.verbs import FORMS, form_of, forms_of, kind_of
 from tonnage.spelling import meant, ours
 
 # How an answer is shown, and files that it is written to: no part of a question.
-OUTPUT = frozenset({"json", "formulas", "plot", "csv", "markdown", "html", "parquet", "help", "out", "lang"})
+OUTPUT = frozenset(
+    {"json", "formulas", "plot", "csv", "markdown", "html", "parquet", "help", "help_all", "out", "lang"}
+)
 NO_DEFAULT = frozenset({"model", "on"})  # what a question says itself: no null of a list stands for it
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 LONGEST_NAME = 100  # of a field that anybody means
@@ -232,7 +234,7 @@ def _unknown_field(form: Form, name: str) -> UnknownName:
     elif len(known) <= FEW:
         hint = Message("Known: {names}.", names=listed(sorted(known)))
     else:
-        hint = Message("`tonnage {verb} --help` lists them, with dashes.", verb=form.verb)
+        hint = Message("`tonnage {verb} --help-all` lists them, with dashes.", verb=form.verb)
     return UnknownName(
         Message("a question to {verb} has no field {name}. {hint}", verb=form.verb, name=shown(name), hint=hint)
     )

@@ -1,13 +1,15 @@
 """The verbs that answer a question, the forms of each, and which form a question has."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import AND, listed, option_name
 from tonnage.question.command_line import text_of
 from tonnage.question.form import ALONE, UNGROUPED, Form, Group, not_taken, without
 from tonnage.question.forms import as_written
-from tonnage.question.option import Option, options_of
+from tonnage.question.option import MODEL_AND_MACHINE, Option, Usual, options_of
 from tonnage.question.subjects.model import DIMENSIONS, DIMENSIONS_TITLE, MODEL, READING, READING_TITLE
 
 MONEY_TITLE, MONEY_OF_TRAINING = "money and power", "money, power and disks"
@@ -63,14 +65,16 @@ def _advice() -> Group:
 
 
 def _train() -> Form:
-    return Form("train", (*model_groups(), _machine(), *_training(), _advice()))
+    groups = (*model_groups(), _machine(), *_training(), _advice())
+    return Form("train", groups, example="tonnage train llama-3.1-8b --on 8xh100 --tokens 100B")
 
 
 def _serve() -> Form:
     from tonnage.question.subjects.frontier import FRONTIER
 
     many = Group("many configurations, many models", FRONTIER)
-    return Form("serve", (*model_groups(), _machine(), *_serving(), many, _advice()))
+    groups = (*model_groups(), _machine(), *_serving(), many, _advice())
+    return Form("serve", groups, example="tonnage serve qwen3-32b --on 2xh100 --users 32 --input-tokens 2k")
 
 
 def _plan_train() -> Form:
@@ -85,7 +89,8 @@ def _plan_train() -> Form:
         Group("search: more options", (VARY,)),
         *_training("training: what is given is not varied", "the whole run"),
     )
-    return Form("plan", groups, ("--train",), "train", _LISTS_OF_PLAN)
+    example = "tonnage plan llama-3.1-70b --on h100,h200 --tokens 1T --deadline 30d"
+    return Form("plan", groups, ("--train",), "train", _LISTS_OF_PLAN, searched=_SEARCHED, example=example)
 
 
 def _plan_serve() -> Form:
@@ -104,7 +109,8 @@ def _plan_serve() -> Form:
         Group(fixed, options_of(ServingOptions)),
         Group(MONEY_TITLE, SERVED),
     )
-    return Form("plan", groups, ("--serve",), lists=_LISTS_OF_PLAN)
+    example = "tonnage plan qwen3-32b --users 64 --input-tokens 2k --ttft 1s --tpot 40ms"
+    return Form("plan", groups, ("--serve",), "serve", lists=_LISTS_OF_PLAN, searched=_SEARCHED, example=example)
 
 
 def _plan_pool() -> Form:
@@ -125,17 +131,31 @@ def _plan_pool() -> Form:
 
 
 _LISTS_OF_PLAN = frozenset({"on", "weights", "kv_cache", "engine"})
+_SEARCHED = frozenset(
+    {
+        "tensor_parallel_size",
+        "pipeline_parallel_size",
+        "context_parallel_size",
+        "expert_parallel_size",
+        "zero_stage",
+        "recompute",
+        "micro_batch_size",
+        "max_num_seqs",
+    }
+)
 
 
 def _max(verb: str) -> Form:
     from tonnage.question.subjects.maximum import WHATS, WHOSE
 
     able = tuple(dict.fromkeys(what.name for what in WHATS if what.verb == verb))
-    what = Option("what", "", as_written, choices=able, alone=True, metavar="WHAT")
+    usual = Usual(MODEL_AND_MACHINE, listed(able), "WHAT")
+    what = Option("what", "", as_written, choices=able, alone=True, metavar="WHAT", usual=usual)
     own = _serving() if verb == "serve" else _training()
     groups = (Group(ALONE, (what,)), Group("whose", WHOSE), *model_groups(), _machine(), *own)
     first = next(what.name for what in WHATS if what.verb == verb)
-    return Form("max", groups, (first, f"--{verb}"), verb, required=("what",))
+    example = f"tonnage max {'users' if verb == 'serve' else 'sequence'} llama-3.1-8b --on h100"
+    return Form("max", groups, (first, f"--{verb}"), verb, required=("what",), example=example)
 
 
 def _compare(verb: str) -> Form:
@@ -147,7 +167,8 @@ def _compare(verb: str) -> Form:
     )
     own = _serving() if verb == "serve" else _training()
     groups = (*model_groups(), Group(UNGROUPED, which, exclusive=True), _machine(), *own, Group("table", TABLE))
-    return Form("compare", groups, (f"--{verb}",), verb, axes=True)
+    example = f"tonnage compare {'--train ' if verb == 'train' else ''}llama-3.1-8b,qwen3-8b --on h100,l40s"
+    return Form("compare", groups, (f"--{verb}",), verb, axes=True, example=example)
 
 
 def _rules() -> Form:
@@ -217,4 +238,29 @@ def kind_of(verb: str, question: Mapping[str, Any]) -> str:
         mode: Any = next((name for name in ("serve", "train") if question.get(name) is True), None)
         return what_of(text_of("what", question["what"]), mode).verb
     kinds = [kind for kind in FORMS[verb] if question.get(kind) not in (None, False)]
+    if verb == "plan" and not kinds:
+        return kind_of_plan(name for name, value in question.items() if value is not None)
     return kinds[-1] if kinds else next(iter(FORMS[verb]))
+
+
+def kind_of_plan(names: Iterable[str]) -> str:
+    """What a search is for where nobody says: `serve` where an option of serving is given that training has not.
+    `names`: of options, by any of their names, as they are typed or as a question has them.
+    """
+    said = {name.lstrip("-").replace("-", "_"): name for name in names}
+    of_serving, of_training = _names_of(form_of("plan", "serve")), _names_of(form_of("plan", "train"))
+    serving, training = said.keys() & (of_serving - of_training), said.keys() & (of_training - of_serving)
+    if serving and training:
+        raise InvalidInput(
+            "{serving} is of serving, {training} of training: a search is for one of them, serve or train.",
+            serving=listed((option_name(said[name]) for name in sorted(serving)), AND),
+            training=listed((option_name(said[name]) for name in sorted(training)), AND),
+        )
+    return "serve" if serving else "train"
+
+
+@cache
+def _names_of(form: Form) -> frozenset[str]:
+    """Every name that an option of the form has, with underscores."""
+    flags = (flag.lstrip("-").replace("-", "_") for flag in form.flags)
+    return frozenset((*form.options, *flags))

@@ -149,17 +149,27 @@ def no_option(name: str, known: Iterable[str]) -> UnknownName:
 
 # ---- Options of other tools, read from flags.toml when somebody types one that is not ours.
 
+NOTHING = "has no option here: it does not change memory."
 FILE = __file__.replace("__init__.py", "flags.toml")
 
 
 class Tool(Struct, frozen=True, forbid_unknown_fields=True):
-    """Options of one tool for one verb. `same`: its option -> ours; `differs`: its option -> what to write instead."""
+    """Options of one tool for one verb; flags.toml says what each table holds. `of_engine`: its option -> ours, which
+    means the same with `engine`.
+    """
 
     name: str
     source: str
     verb: str
     same: dict[str, str]
     differs: dict[str, str]
+    reads: dict[str, str] = {}
+    values: dict[str, dict[str, str]] = {}
+    alone: dict[str, str] = {}
+    ignored: dict[str, int] = {}
+    thousands: tuple[str, ...] = ()
+    engine: str = ""
+    of_engine: dict[str, str] = {}
 
 
 @cache
@@ -193,6 +203,14 @@ def assignment(word: str, verb: str) -> tuple[str, ...]:
     return (Message("Write {option}.", option=flag),) if _underscored(flag) != _underscored(f"--{key}") else ()
 
 
+def instead_of(flag: str, verb: str) -> str:
+    """The option of ours that another tool's means, or nothing where no tool has it. InvalidInput where it means
+    something else.
+    """
+    ours = _flag(flag, (), verb)
+    return "" if ours == flag else ours
+
+
 def _flag(flag: str, known: Container[str], verb: str, value: str = "") -> str:
     dashed = flag.replace("_", "-")
     for spelled in (flag, dashed):
@@ -205,13 +223,29 @@ def _flag(flag: str, known: Container[str], verb: str, value: str = "") -> str:
                 return tool.same[theirs]
         spellings: dict[str, list[str]] = {}
         for tool in mine:
-            if theirs in tool.differs:
-                spellings.setdefault(tool.differs[theirs], []).append(tool.name)
+            if text := instead(tool, theirs):
+                spellings.setdefault(text, []).append(tool.name)
         if spellings:
             number = value if value.isascii() and value.replace(".", "", 1).isdigit() and len(value) < 10 else "4"
             name = flag if theirs == dashed else theirs
             raise InvalidInput(joined(" ", (_sentence(name, names, text, number) for text, names in spellings.items())))
     return flag
+
+
+def instead(tool: Tool, theirs: str) -> str:
+    """What to say of an option of another tool that is not read here: where its words cannot be put in its place."""
+    if theirs in tool.differs:
+        return tool.differs[theirs]
+    if theirs in tool.reads:
+        return f"Write {_in_places(tool.reads[theirs])}."
+    if theirs in tool.values:
+        return f"Write {' or '.join(map(_in_places, tool.values[theirs].values()))}."
+    return NOTHING if theirs in tool.ignored else ""
+
+
+def _in_places(words: str) -> str:
+    """Words of ours with each option in a place of its own, which every face spells its own way."""
+    return " ".join(f"{{{word}}}" if word.startswith("--") else word for word in words.split())
 
 
 def _underscored(flag: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from tonnage.architectures import Model
 from tonnage.estimate.bands import training_band
 from tonnage.estimate.hardware.rates import Rates, rates
+from tonnage.estimate.host.traffic import check_update
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.memory import RankMemory, Step, TrainingMemory, training_memory
 from tonnage.estimate.options.plans import training_plan
@@ -270,6 +271,7 @@ def step_figure(measured: Measured, question: TrainingRow) -> StepFigure:
     if measured.skipped:
         raise MissingDatum(measured.skipped)
     plan, size = question.plan, question.cluster.size
+    check_update(plan)
     name, unit = measured.quantity, measured.unit
     tokens_a_step = float(plan.tokens_per_step)
     if name in ("step_time", "micro_batch_time"):

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 from msgspec.structs import replace
 
 import tonnage
@@ -15,7 +16,7 @@ from tonnage.estimate.memory import Step
 from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step_time.time import Timing
-from tonnage.kernel.errors import InvalidInput, InvalidPlan
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum
 from tonnage.models import read
 from tonnage.numerics.precisions import precision
 
@@ -330,9 +331,25 @@ def test_columns_of_plans_that_offload_give_the_seconds_of_each():
         assert taken[i] == pytest.approx(made.seconds) == pytest.approx(sum(made.spent.values()))
 
 
+def test_an_optimizer_on_the_host_has_the_range_of_published_updates_where_nobody_says_how_fast():
+    ask = {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB", "offload_optimizer": "cpu", "runtime": "deepspeed"}
+    made = tonnage.train(**ask, advice=False)
+    low, high = made.run.step_time_band
+    for rate, seconds in ((54e9, low), (2e9, high)):
+        said = tonnage.train(**ask, advice=False, host_update_bandwidth=rate)
+        assert said.step_time.value == pytest.approx(seconds)
+        assert said.run.step_time_band is UNSET
+    assert low < made.step_time.value < high
+    entry = made.question["host_update_bandwidth"]
+    assert entry.origin == "default" and entry.value == round((2e9 * 54e9) ** 0.5) and "2 to 54 GB/s" in entry.why
+
+
+def test_an_assumed_rate_of_the_host_ranks_and_validates_no_plan():
+    with pytest.raises(MissingDatum, match="host_update_bandwidth"):
+        timing(runtime="deepspeed", offload_optimizer="cpu")
+
+
 def test_an_optimizer_on_the_host_has_a_time_where_it_is_said_how_fast_processors_update():
-    made = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", offload_optimizer="cpu", runtime="deepspeed")
-    assert made.step_time is None and any("needs host_update_bandwidth" in each for each in made.warnings)
     said = {"offload_optimizer": "cpu", "host_update_bandwidth": 30e9}
     for runtime in ("deepspeed", "fsdp2", "megatron"):
         base, moved = timing(runtime=runtime), timing(runtime=runtime, **said)

@@ -16,13 +16,19 @@ _OF_MODELS = frozenset(option.name for option in DIMENSIONS)
 
 def on_command_line(error: TonnageError, parser: Parser, words: Sequence[str]) -> tuple[str, str]:
     """What is wrong in English and in the current language, with options as they are typed."""
+    text = as_typed(error, parser, words)
+    return plain(text), worded(text)
+
+
+def as_typed(error: TonnageError, parser: Parser, words: Sequence[str]) -> str:
+    """What is wrong, with options as they are typed."""
     said = _typed(parser, words)
     dashed = _dashed(parser, said)
     text = spelled(error, lambda name: said[name][0] if name in said and name in dashed else dashed.get(name, name))
     holder = "" if FLAG.search(text) else holder_of(text, said)
     if holder:
         text = joined(": ", (holder, text))
-    return plain(text), worded(text)
+    return text
 
 
 def _dashed(parser: Parser, said: Said) -> dict[str, str]:
@@ -39,6 +45,7 @@ def _dashed(parser: Parser, said: Said) -> dict[str, str]:
 def _typed(parser: Parser, words: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Of each option the last of our spellings, and its value; what stands alone is "model"."""
     try:
+        words = parser.translated(words).words
         read = ours(list(words), parser._option_string_actions, parser._verb)
     except InvalidInput:  # another tool's, which is the error
         return {}

@@ -17,6 +17,7 @@ from tonnage.language.columns import wrapped
 from tonnage.question.form import ALONE, UNGROUPED, Form, Given, Group
 from tonnage.question.option import Option
 from tonnage.spelling import assignment, ours
+from tonnage.spelling.translation import Translation, translated
 from tonnage.verbs.answered import DETAILS, FULL
 
 # ---- The frame of --help in the current language: argparse's own words, headings, and lines that break between Han
@@ -27,7 +28,7 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
     """argparse's, which in English it is to the letter."""
 
     def __init__(self, prog: str, **settings: Any):
-        settings.setdefault("width", _columns() - 2)  # as argparse has it, which imports shutil for it
+        settings.setdefault("width", columns() - 2)  # as argparse has it, which imports shutil for it
         super().__init__(prog, **settings)
 
     def add_usage(
@@ -48,7 +49,7 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
         return super()._split_lines(text, width) if current() == "en" else wrapped(text, width)
 
 
-def _columns() -> int:
+def columns() -> int:
     """Columns of the terminal, as `shutil.get_terminal_size` tells them: it brings four modules of compression."""
     said = os.environ.get("COLUMNS", "")
     if said.isascii() and said.isdecimal() and int(said) > 0:
@@ -128,6 +129,7 @@ def _of_locale(environment: Mapping[str, str]) -> str:
 
 LONGEST = 200  # characters of a wrong word that are shown
 PLACE = re.compile(r"%(?:\((\w+)\))?([sr])")  # of a value, in a text of argparse
+NO_OPTION = ("help", argparse.SUPPRESS, "lang")  # of no question
 NEGATIVE = re.compile(r"-[.\d]")  # begins as a negative amount does
 Switch = type[argparse.Action]
 
@@ -146,6 +148,17 @@ class _Text(str):
 setattr(argparse, "_", _Text)  # noqa: B010 - the name is argparse's own, and in no stub
 
 
+class _HelpAll(argparse.Action):
+    """Prints the help of every option, and leaves."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any):
+        super().__init__(option_strings, argparse.SUPPRESS, default=argparse.SUPPRESS, **settings)
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        parser.print_help_all()
+        parser.exit()
+
+
 class Parser(argparse.ArgumentParser):
     """argparse, but wrong usage is status 64 (2 means "tight" here), and a wrong option is answered with the nearest
     one. `reads_as`: the verb whose options it has, where it is not its own.
@@ -153,17 +166,35 @@ class Parser(argparse.ArgumentParser):
 
     reads_as = ""
     mixes = False
+    form: Form | None = None
+    translation: Translation | None = None  # of the words that were read last
 
     def __init__(self, *args: Any, **kwargs: Any):
         kwargs.setdefault("allow_abbrev", False)
         kwargs.setdefault("formatter_class", Formatter)
         super().__init__(*args, **kwargs)
+        self.add_argument("--help-all", action=_HelpAll, nargs=0, help="show every option with its unit and default")
+
+    def print_help(self, file: Any = None) -> None:
+        """The usual options of a verb that has some, else all of them."""
+        from tonnage.cli.common.usual import has_usual, usual_help
+
+        if self.form is None or not has_usual(self.form):
+            super().print_help(file)
+            return
+        flags = frozenset(self._option_string_actions)
+        self._print_message(usual_help(self.form, worded(self.description or ""), flags, columns()), file)
+
+    def print_help_all(self) -> None:
+        """Every option, with its unit and default."""
+        super().print_help()
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Options of other tools that mean the same are read as ours, and underscores as dashes. `typed`: option ->
         as it was written.
         """
-        typed_words = parted(args, details=DETAILS if self._takes_detail else ())
+        self.translation = self.translated(args)
+        typed_words = parted(self.translation.words, details=DETAILS if self._takes_detail else ())
         words = ours(typed_words, self._option_string_actions, self._verb)
         typed = self._typed(typed_words, words)
         # two positional words, with options between them
@@ -174,6 +205,10 @@ class Parser(argparse.ArgumentParser):
             self._refuse(unknown, *self._nearest(extra[0], words))
         parsed.typed = typed
         return parsed
+
+    def translated(self, words: Sequence[str]) -> Translation:
+        """The words with options of ours in place of other tools' that mean the same."""
+        return translated(words, self._option_string_actions, self._verb)
 
     def _with_negatives(self, words: list[str]) -> list[str]:
         """Joined by `=`, an option and a value such as -1s, which argparse would take for an option: the option's
@@ -242,7 +277,7 @@ class Parser(argparse.ArgumentParser):
         """Options that may be meant by a name that is none."""
         from tonnage.spelling import meant
 
-        return meant(name, (action.dest for action in self._actions if action.dest not in ("help", "lang")))
+        return meant(name, (action.dest for action in self._actions if action.dest not in NO_OPTION))
 
     def format_usage(self) -> str:
         """In English, since argparse itself cuts the first word off it."""
@@ -292,6 +327,7 @@ class Parser(argparse.ArgumentParser):
 def add_form(parser: argparse.ArgumentParser, form: Form, switch: Switch = argparse.BooleanOptionalAction) -> None:
     """Add the options of a form of a verb, group by group. `switch`: what an option without a value does."""
     if isinstance(parser, Parser):
+        parser.form = form
         parser.reads_as, parser.mixes = (
             form.reads_as,
             len([option for option in form.options.values() if option.alone]) > 1,

@@ -54,7 +54,7 @@ def timed(
     accelerator.
     """
     try:
-        timing = Timing(model, plan, cluster, memory.step)
+        timing = Timing(model, plan, cluster, memory.step, assumed=True)
         figures = timing.figures(flops.value)
     except MissingDatum as error:
         question.warn(str(error))
@@ -148,7 +148,7 @@ def _unmeasured_recurrences(memory: TrainingMemory) -> list[str]:
 def _step_at(model: Model, plan: TrainingPlan, cluster: Cluster, size: int) -> Term:
     """Seconds of a step of the same global batch on so many replicas, on as many nodes as they need."""
     wider, other = _wider(plan, cluster, size)
-    return Timing(model, other, wider).term
+    return Timing(model, other, wider, assumed=True).term
 
 
 def _fits_at(model: Model, plan: TrainingPlan, cluster: Cluster, size: int, usable: int) -> bool:

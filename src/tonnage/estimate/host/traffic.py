@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from tonnage.estimate.hardware.network import Links, links
 from tonnage.estimate.host.storage import drives_of
+from tonnage.estimate.inputs import LEAST_UPDATE, MIDDLE_UPDATE, MOST_UPDATE, PUBLISHED_UPDATES
 from tonnage.estimate.step.communication import copies, width_of
 from tonnage.estimate.step.stage import StageMemory
 from tonnage.estimate.step.states import MOST_IN_MEMORY, leaving, offloaded
@@ -180,12 +181,11 @@ class _Traffic:
             self.read.append(moved)
 
 
+PUBLISHED = "published updates got 2 to 54 GB/s of a node"
+
 # ---- The optimizer on the host: the seconds in which processors update, and what the update moves while the
 # accelerator
 # waits for it.
-
-# 30 bytes for each parameter of a node over the seconds that were published: 1.9, 12, 34 and 54 GB/s (docs/LOG.md).
-PUBLISHED = "published updates got 2 to 54 GB/s of a node"
 
 
 def check_update(plan: TrainingPlan) -> None:
@@ -199,17 +199,27 @@ def check_update(plan: TrainingPlan) -> None:
         )
 
 
+def update_range(plan: TrainingPlan, seconds: float, updating: float) -> tuple[float, float] | None:
+    """Seconds of a step of so many, of which the host is `updating` for some, at the most and the least bytes a second
+    that were published; None where the plan says its own.
+    """
+    if plan.offload.host_update_bandwidth is not None:
+        return None
+    rest = seconds - updating
+    return rest + updating * MIDDLE_UPDATE / MOST_UPDATE, rest + updating * MIDDLE_UPDATE / LEAST_UPDATE
+
+
 def update_on_host(plan: TrainingPlan, cluster: Cluster, updated: Number, bytes_each: float) -> Term:
     """Seconds in which a node's processors update the parameters of all its ranks, `updated` on each, of which so
-    many bytes move. MissingDatum where nobody said how fast.
+    many bytes move: at the plan's own rate, else in the middle of those that were published.
     """
-    check_update(plan)
+    given = plan.offload.host_update_bandwidth
     return Term.of(
         "update on the host",
         host_update_seconds,
-        source="given: host_update_bandwidth",
+        source=PUBLISHED_UPDATES if given is None else "given: host_update_bandwidth",
         N=updated * offloaded(plan, "optimizer"),
         w=bytes_each,
         ranks=cluster.accelerators_per_node,
-        W=plan.offload.host_update_bandwidth,
+        W=MIDDLE_UPDATE if given is None else given,
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.estimate.frameworks.base import PlanRequest, framework_of
-from tonnage.estimate.inputs import Question, own_of
+from tonnage.estimate.inputs import MIDDLE_UPDATE, PUBLISHED_UPDATES, Question, own_of
 from tonnage.estimate.options.parallel import facts_of
 from tonnage.estimate.options.run_options import rate
 from tonnage.estimate.plan.rule import Facts, check
@@ -360,9 +360,13 @@ def _fraction(fields: dict[str, Any], runtime: TrainingRuntime, stage: int, o: T
 
 
 def _update_bandwidth(fields: dict[str, Any], o: TrainingOptions, q: Question) -> float | None:
-    """No default: what published updates reach lies a factor of thirty apart."""
+    """No value of a plan without one: what published updates reach lies a factor of thirty apart, so that a time is
+    a range, with its middle in the question.
+    """
     bandwidth = rate("host_update_bandwidth", o.host_update_bandwidth)
     if bandwidth is None:
+        if fields["offload_optimizer"] != "none":
+            q.put("host_update_bandwidth", round(MIDDLE_UPDATE), "default", PUBLISHED_UPDATES)
         return None
     if fields["offload_optimizer"] == "none":
         raise NotApplicable(

@@ -7,7 +7,7 @@ from functools import cached_property
 from tonnage.architectures import Model
 from tonnage.documents.run import RunDocument
 from tonnage.estimate.hardware.rates import Band, Rates, rates
-from tonnage.estimate.host.traffic import check_update
+from tonnage.estimate.host.traffic import check_update, update_range
 from tonnage.estimate.memory import Step
 from tonnage.estimate.plan.pipeline_boxes import StageSeconds, StepSeconds, Work
 from tonnage.estimate.plan.schedule import schedule_of
@@ -34,12 +34,25 @@ RESOURCES = {
 
 
 class Timing:
-    """The time of one step, `term` [seconds], and its figures. Raises MissingDatum where no time is known."""
+    """The time of one step, `term` [seconds], and its figures. Raises MissingDatum where no time is known.
+
+    `assumed`: where nobody said how fast hosts update, the middle of what was published is taken, and the band is the
+    range. Plans are compared and validated without: it lies a factor of thirty apart.
+    """
 
     def __init__(
-        self, model: Model, plan: TrainingPlan, cluster: Cluster, step: Step | None = None, chosen: Rates | None = None
+        self,
+        model: Model,
+        plan: TrainingPlan,
+        cluster: Cluster,
+        step: Step | None = None,
+        chosen: Rates | None = None,
+        *,
+        assumed: bool = False,
     ):
         _check(plan)
+        if not assumed:
+            check_update(plan)
         self.model, self.plan, self.cluster = model, plan, cluster
         self.rates = chosen or rates()
         self.walk = StepTime(step or Step(model, plan, cluster), self.rates)
@@ -124,11 +137,13 @@ class Timing:
 
     @property
     def band(self) -> Band | None:
-        """The error band of the measured step times nearest in kind; None with an optimizer on the host, of
-        which there are none.
+        """The error band of the measured step times nearest in kind. With an optimizer on the host there are none: then
+        the band is of the rates at which hosts were published to update, or None where the plan says its own.
         """
         if self.walk.update:
-            return None
+            seconds, updating = float(self.term.value), float(self.walk.update.children[0].value)
+            span = update_range(self.plan, seconds, updating)
+            return Band(low=span[0] / seconds, high=span[1] / seconds, rows=0) if span else None
         kind = (
             "moe"
             if any(work.kind == "experts" for layer in self.walk.step.layers.values() for work in layer.work)
@@ -215,4 +230,3 @@ def _check(plan: TrainingPlan) -> None:
             "the time of runtime {runtime} is not estimated: nobody published how fast its kernels are.",
             runtime=plan.runtime,
         )
-    check_update(plan)

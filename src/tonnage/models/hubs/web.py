@@ -3,6 +3,7 @@
 The connection is huggingface_hub's, so that the user's proxies, certificates and offline switch apply.
 """
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from queue import Empty, SimpleQueue
@@ -272,5 +273,5 @@ def _host(url: str) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    text = str(error).strip().rstrip(".") or type(error).__name__
+    text = re.sub(r"^\[Errno -?\d+\] ", "", str(error).strip().rstrip(".")) or type(error).__name__
     return text.splitlines()[0][:200]

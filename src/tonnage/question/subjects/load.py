@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from tonnage.question.forms import count, length, number, ranged, size, timed, word
-from tonnage.question.option import Options, described, option
+from tonnage.question.option import LOAD, Options, Usual, described, option
 
 
 @described
@@ -21,6 +21,7 @@ class LoadOptions(Options, frozen=True, kw_only=True):
             short=("--input", "--input-len"),
             unit="tokens",
             default="1024, at most 3/4 of the context",
+            usual=Usual(LOAD, "tokens of a prompt", "TOKENS", "1024, or 3/4 of the context"),
         ),
     ] = None
     output_tokens: Annotated[
@@ -31,6 +32,7 @@ class LoadOptions(Options, frozen=True, kw_only=True):
             short=("--output", "--output-len"),
             unit="tokens",
             default="1024, at most what the context leaves",
+            usual=Usual(LOAD, "tokens of an answer", "TOKENS", "1024, or what is left"),
         ),
     ] = None
     request_rate: Annotated[
@@ -40,6 +42,7 @@ class LoadOptions(Options, frozen=True, kw_only=True):
             number,
             short=("--rate",),
             unit="requests/s",
+            usual=Usual(LOAD, "requests a second, instead of --users", "N"),
         ),
     ] = None
     cached_tokens: Annotated[
@@ -89,11 +92,21 @@ class LoadOptions(Options, frozen=True, kw_only=True):
     ] = None
     ttft: Annotated[
         float | str | None,
-        option("the longest time to the first token that is wanted, such as 500ms", timed, unit="time"),
+        option(
+            "the longest time to the first token that is wanted, such as 500ms",
+            timed,
+            unit="time",
+            usual=Usual(LOAD, "the longest time to first token, such as 500ms", "TIME"),
+        ),
     ] = None
     tpot: Annotated[
         float | str | None,
-        option("the longest time of each later token that is wanted, such as 30ms", timed, unit="time"),
+        option(
+            "the longest time of each later token that is wanted, such as 30ms",
+            timed,
+            unit="time",
+            usual=Usual(LOAD, "the longest time per output token, such as 30ms", "TIME"),
+        ),
     ] = None
     percentile: Annotated[
         str | None,

@@ -2,7 +2,7 @@
 
 from tonnage.kernel.units import parse_bytes, parse_length
 from tonnage.question.forms import as_written, depth, ranged, whole, width, word
-from tonnage.question.option import Option
+from tonnage.question.option import MODEL_AND_MACHINE, Option, Usual
 
 MODEL = Option(
     "model",
@@ -12,6 +12,7 @@ MODEL = Option(
     as_written,
     alone=True,
     metavar="MODEL",
+    usual=Usual(MODEL_AND_MACHINE, "name, Hugging Face id, config.json, folder, .gguf", "MODEL"),
 )
 READING = (
     Option("revision", "branch, tag or commit on the Hub", as_written, default="main", metavar="REV"),
@@ -53,8 +54,16 @@ ON = Option(
     "cluster: NAME, 8xNAME, nodes x 8 x NAME, a node such as dgx-h100, a TOML file, or local",
     word,
     unit="cluster",
+    usual=Usual(MODEL_AND_MACHINE, "h100, 8xh100, 4x8xh100, dgx-h100, local", "CLUSTER"),
 )
-RESERVE = Option("reserve", "memory of each accelerator to leave free", parse_bytes, unit="bytes", default="0")
+RESERVE = Option(
+    "reserve",
+    "memory of each accelerator to leave free",
+    parse_bytes,
+    unit="bytes",
+    default="0",
+    usual=Usual(MODEL_AND_MACHINE, "memory of each GPU to leave free", "BYTES"),
+)
 MACHINE = (ON, RESERVE)
 # Of a search for plans of training, and of one for plans that serve.
 TO_TRAIN_ON = Option(
@@ -66,6 +75,7 @@ TO_TRAIN_ON = Option(
     word,
     unit="clusters",
     default="every GPU of the catalogue",
+    usual=Usual(MODEL_AND_MACHINE, "such as h100,8xa100", "CLUSTERS"),
 )
 TO_SERVE_ON = Option(
     "on",
@@ -73,6 +83,7 @@ TO_SERVE_ON = Option(
     word,
     unit="clusters",
     default="every accelerator of the catalogue",
+    usual=Usual(MODEL_AND_MACHINE, "such as h100,8xh200", "CLUSTERS", "every one known"),
 )
 
 

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from tonnage.question.forms import count, number, ranged, word
-from tonnage.question.option import Options, described, option, options_of
+from tonnage.question.option import RUN_AND_MONEY, Options, Usual, described, option, options_of
 
 NEEDED = ("electricity_usd_per_kwh", "network_share", "staff_usd_per_month")  # to compare buying with renting
 OF_OWNING = ("used_share", "machine_usd", "machine_watts", "depreciation_years", "colocation_usd_per_kw_month")
@@ -20,7 +20,13 @@ class BillOptions(Options, frozen=True, kw_only=True):
 
     provider: Annotated[
         str | None,
-        option("whose machines are rented, such as AWS", word, unit="name", default="the cheapest offer known"),
+        option(
+            "whose machines are rented, such as AWS",
+            word,
+            unit="name",
+            default="the cheapest offer known",
+            usual=Usual(RUN_AND_MONEY, "whose price", "NAME", "the cheapest known"),
+        ),
     ] = None
     price_kind: Annotated[
         str | None,
@@ -30,6 +36,7 @@ class BillOptions(Options, frozen=True, kw_only=True):
             unit="kind",
             default="on-demand",
             choices=("on-demand", "spot", "reserved"),
+            usual=Usual(RUN_AND_MONEY, "on-demand, spot or reserved", "KIND"),
         ),
     ] = None
     region: Annotated[str | None, option("where they are rented", word, unit="name", default="any")] = None

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from tonnage.kernel.errors import InvalidInput
 from tonnage.question.forms import number, size, word
-from tonnage.question.option import Option, Options, described, option
+from tonnage.question.option import SEARCH, Option, Options, Usual, described, option
 
 # ---- Of a search for plans that serve users.
 
@@ -23,6 +23,7 @@ class ServingPlanOptions(Options, frozen=True, kw_only=True):
                 "cost where a price is known, else accelerators; of given machines tpot, or goodput "
                 "where no users are given"
             ),
+            usual=Usual(SEARCH, "cost, accelerators, tpot, ttft, goodput", "NAME", "cost"),
         ),
     ] = None
     vary: Annotated[
@@ -32,6 +33,7 @@ class ServingPlanOptions(Options, frozen=True, kw_only=True):
             word,
             unit="names",
             default="none of them",
+            usual=Usual(SEARCH, "engine, kv-cache, batch, disaggregation or all", "NAMES"),
         ),
     ] = None
     max_accelerators: Annotated[
@@ -42,6 +44,7 @@ class ServingPlanOptions(Options, frozen=True, kw_only=True):
             short=("--max-gpus",),
             unit="accelerators",
             default="64 of a kind; a cluster as it is given",
+            usual=Usual(SEARCH, "at most so many", "N"),
         ),
     ] = None
     budget: Annotated[
@@ -51,9 +54,19 @@ class ServingPlanOptions(Options, frozen=True, kw_only=True):
             word,
             unit="USD",
             default="any",
+            usual=Usual(SEARCH, "the most it may cost: 20/h, 500/day, 15k/month", "USD"),
         ),
     ] = None
-    top: Annotated[int | None, option("how many plans are shown", size, unit="plans", default="5")] = None
+    top: Annotated[
+        int | None,
+        option(
+            "how many plans are shown",
+            size,
+            unit="plans",
+            default="5",
+            usual=Usual(SEARCH, "plans that are shown", "N"),
+        ),
+    ] = None
     pareto: Annotated[
         bool | None,
         option("every plan that none beats in cost, time of a token and tokens a second together", default="off"),
@@ -77,11 +90,28 @@ class SearchOptions(Options, frozen=True, kw_only=True):
             word,
             unit="name",
             default="fastest of one machine; of several cheapest, or fewest where no price is known",
+            usual=Usual(SEARCH, "fastest (one machine), cheapest (several), fewest", "NAME", ""),
         ),
     ] = None
-    top: Annotated[int | None, option("plans, or machines, that are shown", size, unit="plans", default="5")] = None
+    top: Annotated[
+        int | None,
+        option(
+            "plans, or machines, that are shown",
+            size,
+            unit="plans",
+            default="5",
+            usual=Usual(SEARCH, "plans, or machines, that are shown", "N"),
+        ),
+    ] = None
     max_accelerators: Annotated[
-        int | None, option("of a machine that is named without a number", size, unit="accelerators", default="4096")
+        int | None,
+        option(
+            "of a machine that is named without a number",
+            size,
+            unit="accelerators",
+            default="4096",
+            usual=Usual(SEARCH, "of a machine without a number", "N"),
+        ),
     ] = None
     pareto: Annotated[
         bool | None, option("also the machines that no other beats in time, money and number", default="off")

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from tonnage.question.forms import amount, duration, last_day, number, number_of, rate, usd
-from tonnage.question.option import Options, described, option
+from tonnage.question.option import RUN_AND_MONEY, Options, Usual, described, option
 
 OF_ANY_ANSWER = ("price_per_accelerator_hour", "storage_bandwidth", "storage_read_bandwidth")  # given for a step too
 
@@ -17,18 +17,34 @@ class RunOptions(Options, frozen=True, kw_only=True):
     """
 
     tokens: Annotated[
-        int | str | None, option("training tokens, such as 15T; or give epochs, or max_steps", number_of, unit="tokens")
+        int | str | None,
+        option(
+            "training tokens, such as 15T; or give epochs, or max_steps",
+            number_of,
+            unit="tokens",
+            usual=Usual(RUN_AND_MONEY, "tokens to train on, such as 15T: days and cost", "TOKENS"),
+        ),
     ] = None
     epochs: Annotated[float | None, option("passes over the data set", number, unit="epochs")] = None
     dataset_tokens: Annotated[int | str | None, option("tokens of the data set", number_of, unit="tokens")] = None
     max_steps: Annotated[int | str | None, option("optimizer steps", number_of, unit="steps")] = None
     deadline: Annotated[
         float | str | None,
-        option("30d, 2w, or the last day, such as 2027-01-31: how many accelerators make it?", last_day, unit="time"),
+        option(
+            "30d, 2w, or the last day, such as 2027-01-31: how many accelerators make it?",
+            last_day,
+            unit="time",
+            usual=Usual(RUN_AND_MONEY, "30d, 2w or a date: how many GPUs make it", "TIME"),
+        ),
     ] = None
     budget: Annotated[
         float | str | None,
-        option("money that may be spent, such as 100k: how many tokens does it buy?", usd, unit="USD"),
+        option(
+            "money that may be spent, such as 100k: how many tokens does it buy?",
+            usd,
+            unit="USD",
+            usual=Usual(RUN_AND_MONEY, "how many tokens it buys", "USD"),
+        ),
     ] = None
     budget_accelerator_hours: Annotated[
         float | str | None, option("accelerator-hours that may be spent", amount, unit="accelerator-hours")

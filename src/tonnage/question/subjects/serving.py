@@ -5,7 +5,7 @@ from typing import Annotated
 from tonnage.kernel.units import parse_bytes, parse_rate
 from tonnage.question.choices import engines, precisions
 from tonnage.question.forms import count, length, number, size, word
-from tonnage.question.option import Options, described, option
+from tonnage.question.option import LOAD, PARALLELISM, SERVING, Options, Usual, described, option
 
 
 @described
@@ -20,6 +20,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             short=("--ctx",),
             unit="tokens",
             default="the model's own",
+            usual=Usual(LOAD, "tokens of a request", "TOKENS"),
         ),
     ] = None
     concurrency: Annotated[
@@ -30,6 +31,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             short=("--users", "--max-concurrency"),
             unit="requests",
             default="one a replica",
+            usual=Usual(LOAD, "requests at the same time", "N", flag="--users"),
         ),
     ] = None
     weights: Annotated[
@@ -41,6 +43,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             unit="precision",
             default="the checkpoint's own",
             known=precisions,
+            usual=Usual(SERVING, "bf16, fp8, awq, q4_k_m, ...", "PRECISION", "the checkpoint's"),
         ),
     ] = None
     kv_cache: Annotated[
@@ -51,6 +54,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             unit="precision",
             default="as wide as activations",
             known=("auto", "bf16", "fp8", "fp8_e5m2", "nvfp4", "int8", "int4"),
+            usual=Usual(SERVING, "auto, bf16, fp8, int8, ...", "PRECISION", "as activations"),
         ),
     ] = None
     tensor_parallel_size: Annotated[
@@ -61,13 +65,30 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             short=("--tp",),
             unit="ranks",
             default="the node, as far as heads divide",
+            usual=Usual(PARALLELISM, "ranks that share each matrix (--tp)", "N", "the node"),
         ),
     ] = None
     pipeline_parallel_size: Annotated[
-        int | None, option("pipeline stages", size, short=("--pp",), unit="ranks", default="1")
+        int | None,
+        option(
+            "pipeline stages",
+            size,
+            short=("--pp",),
+            unit="ranks",
+            default="1",
+            usual=Usual(PARALLELISM, "pipeline stages (--pp)", "N"),
+        ),
     ] = None
     expert_parallel_size: Annotated[
-        int | None, option("ranks that share a layer's experts", size, short=("--ep",), unit="ranks", default="1")
+        int | None,
+        option(
+            "ranks that share a layer's experts",
+            size,
+            short=("--ep",),
+            unit="ranks",
+            default="1",
+            usual=Usual(PARALLELISM, "ranks that share a layer's experts (--ep)", "N"),
+        ),
     ] = None
     max_num_batched_tokens: Annotated[
         int | None,
@@ -76,10 +97,24 @@ class ServingOptions(Options, frozen=True, kw_only=True):
         ),
     ] = None
     max_num_seqs: Annotated[
-        int | None, option("requests that the engine runs at once", size, unit="requests", default="the engine's own")
+        int | None,
+        option(
+            "requests that the engine runs at once",
+            size,
+            unit="requests",
+            default="the engine's own",
+            usual=Usual(SERVING, "requests run at once", "N", "the engine's"),
+        ),
     ] = None
     gpu_memory_utilization: Annotated[
-        float | None, option("part of the memory that the engine takes", number, unit="0 to 1", default="vllm's 0.92")
+        float | None,
+        option(
+            "part of the memory that the engine takes",
+            number,
+            unit="0 to 1",
+            default="vllm's 0.92",
+            usual=Usual(SERVING, "share of the memory it takes", "X"),
+        ),
     ] = None
     enforce_eager: Annotated[bool | None, option("without captured graphs (vllm, sglang)")] = None
     reserve_bytes: int = 0
@@ -92,6 +127,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             default="vllm; llama.cpp for GGUF, on CPUs and Apple",
             choices=engines,
             lists_choices=True,
+            usual=Usual(SERVING, "vllm, sglang, ...", "NAME", "vllm; llama.cpp for GGUF"),
         ),
     ] = None
     engine_version: Annotated[
@@ -147,6 +183,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             short=("--spec-draft-model",),
             unit="name",
             default="the model's own prediction layers",
+            usual=Usual(SERVING, "speculative decoding", "NAME", "the model's own layers"),
         ),
     ] = None
     draft_tokens: Annotated[
@@ -157,6 +194,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             short=("--num-speculative-tokens",),
             unit="tokens",
             default="none",
+            usual=Usual(SERVING, "tokens guessed ahead in each step", "N"),
         ),
     ] = None
     acceptance: Annotated[
@@ -164,7 +202,14 @@ class ServingOptions(Options, frozen=True, kw_only=True):
     ] = None
     lora_adapters: Annotated[
         int | None,
-        option("adapters held at the same time", size, short=("--max-loras",), unit="adapters", default="none"),
+        option(
+            "adapters held at the same time",
+            size,
+            short=("--max-loras",),
+            unit="adapters",
+            default="none",
+            usual=Usual(SERVING, "LoRA adapters held at the same time", "N"),
+        ),
     ] = None
     lora_rank: Annotated[
         int | None, option("rank of the adapters", size, short=("--max-lora-rank",), unit="rank", default="16")

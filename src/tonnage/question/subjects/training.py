@@ -4,7 +4,7 @@ from typing import Annotated
 
 from tonnage.question.choices import runtimes
 from tonnage.question.forms import count, number, ranged, rate, size, word
-from tonnage.question.option import described, option
+from tonnage.question.option import MEMORY, PARALLELISM, TRAINING, Usual, described, option
 from tonnage.question.subjects.training_numerics import Numerics
 
 # ---- Of a training run: what trains, the layers of pipeline stages, and what is offloaded.
@@ -21,9 +21,19 @@ class Method(Numerics, frozen=True, kw_only=True):
             unit="method",
             default="full",
             choices=("full", "lora", "dora", "qlora", "freeze"),
+            usual=Usual(TRAINING, "full, lora, dora, qlora, freeze", "METHOD"),
         ),
     ] = None
-    lora_rank: Annotated[int | None, option("rank of the adapters", size, unit="rank", default="16")] = None
+    lora_rank: Annotated[
+        int | None,
+        option(
+            "rank of the adapters",
+            size,
+            unit="rank",
+            default="16",
+            usual=Usual(TRAINING, "rank of the adapters", "RANK"),
+        ),
+    ] = None
     lora_targets: Annotated[
         str | None,
         option("linear layers with adapters, such as q_proj,v_proj", word, unit="names", default="all-linear"),
@@ -92,6 +102,7 @@ class Method(Numerics, frozen=True, kw_only=True):
             word,
             unit="place",
             default="none",
+            usual=Usual(MEMORY, "none, cpu, nvme", "PLACE"),
         ),
     ] = None
     offload_parameters: Annotated[
@@ -271,5 +282,6 @@ class TrainingOptions(Method, frozen=True, kw_only=True):
             default="fsdp2; transformers on one accelerator",
             choices=runtimes,
             lists_choices=True,
+            usual=Usual(PARALLELISM, "fsdp2, megatron, deepspeed, ...", "NAME", "fsdp2"),
         ),
     ] = None

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from tonnage.question.choices import optimizers, training_recipes
 from tonnage.question.forms import count, length, number, ranged, size, whole, word
-from tonnage.question.option import Options, option
+from tonnage.question.option import MEMORY, PARALLELISM, TRAINING, Options, Usual, option
 
 # ---- Of a training run: its batches, and how the model is divided over the accelerators.
 
@@ -20,27 +20,58 @@ class Parallelism(Options, frozen=True, kw_only=True):
             short=("--seq",),
             unit="tokens",
             default="the model's context, at most 4096",
+            usual=Usual(TRAINING, "tokens per sequence", "TOKENS", "the model's, at most 4096"),
         ),
     ] = None
     micro_batch_size: Annotated[
         int | None,
-        option("sequences of one forward pass of one replica", size, short=("--mbs",), unit="sequences", default="1"),
+        option(
+            "sequences of one forward pass of one replica",
+            size,
+            short=("--mbs",),
+            unit="sequences",
+            default="1",
+            usual=Usual(TRAINING, "sequences per forward pass of a replica", "N"),
+        ),
     ] = None
     global_batch_size: Annotated[
-        int | None, option("sequences of one step of all replicas", size, short=("--gbs",), unit="sequences")
+        int | None,
+        option(
+            "sequences of one step of all replicas",
+            size,
+            short=("--gbs",),
+            unit="sequences",
+            usual=Usual(TRAINING, "sequences per step", "N", "micro-batches x DP"),
+        ),
     ] = None
     num_microbatches: Annotated[
         int | None,
         option("micro-batches of one replica in a step", size, unit="micro-batches", default="pipeline stages"),
     ] = None
     tensor_parallel_size: Annotated[
-        int | None, option("ranks that share each matrix", size, short=("--tp",), unit="ranks", default="1")
+        int | None,
+        option(
+            "ranks that share each matrix",
+            size,
+            short=("--tp",),
+            unit="ranks",
+            default="1",
+            usual=Usual(PARALLELISM, "ranks that share each matrix (--tp)", "N"),
+        ),
     ] = None
     sequence_parallel: Annotated[
         bool | None, option("cut norms and residuals over tensor ranks", default="on with tensor parallelism")
     ] = None
     pipeline_parallel_size: Annotated[
-        int | None, option("pipeline stages", size, short=("--pp",), unit="ranks", default="1")
+        int | None,
+        option(
+            "pipeline stages",
+            size,
+            short=("--pp",),
+            unit="ranks",
+            default="1",
+            usual=Usual(PARALLELISM, "pipeline stages (--pp)", "N"),
+        ),
     ] = None
     virtual_pipeline_size: Annotated[
         int | None, option("interleaved chunks on each stage", size, short=("--vpp",), unit="chunks", default="1")
@@ -65,10 +96,26 @@ class Parallelism(Options, frozen=True, kw_only=True):
         ),
     ] = None
     context_parallel_size: Annotated[
-        int | None, option("ranks that share a sequence", size, short=("--cp",), unit="ranks", default="1")
+        int | None,
+        option(
+            "ranks that share a sequence",
+            size,
+            short=("--cp",),
+            unit="ranks",
+            default="1",
+            usual=Usual(PARALLELISM, "ranks that share a sequence (--cp)", "N"),
+        ),
     ] = None
     expert_parallel_size: Annotated[
-        int | None, option("ranks that share a layer's experts", size, short=("--ep",), unit="ranks", default="1")
+        int | None,
+        option(
+            "ranks that share a layer's experts",
+            size,
+            short=("--ep",),
+            unit="ranks",
+            default="1",
+            usual=Usual(PARALLELISM, "ranks that share a layer's experts (--ep)", "N"),
+        ),
     ] = None
     expert_tensor_parallel_size: Annotated[
         int | None,
@@ -98,6 +145,7 @@ class Parallelism(Options, frozen=True, kw_only=True):
             short=("--zero",),
             unit="stage",
             default="the runtime's own",
+            usual=Usual(MEMORY, "what DP ranks shard, 0 to 3", "STAGE", "the runtime's"),
         ),
     ] = None
 
@@ -116,6 +164,7 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
             unit="policy",
             default="none",
             choices=("none", "selective", "selective-op", "full"),
+            usual=Usual(MEMORY, "none, selective, full", "POLICY"),
         ),
     ] = None
     attention: Annotated[
@@ -264,6 +313,7 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
             word,
             unit="kind",
             default="full",
+            usual=Usual(MEMORY, "full, chunked, fused: how logits are held", "KIND"),
         ),
     ] = None
     precision: Annotated[
@@ -274,6 +324,7 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
             unit="recipe",
             default="bf16-mixed",
             choices=training_recipes,
+            usual=Usual(TRAINING, "bf16-mixed, bf16, fp32, fp8-te, ...", "RECIPE"),
         ),
     ] = None
     optimizer: Annotated[
@@ -284,6 +335,7 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
             unit="name",
             default="adamw",
             choices=optimizers,
+            usual=Usual(TRAINING, "adamw, adamw-8bit, adafactor, muon, ...", "NAME"),
         ),
     ] = None
     optimizer_implementation: Annotated[
@@ -303,6 +355,7 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
             unit="name",
             default="sft",
             choices=("sft", "dpo", "grpo", "ppo", "distillation"),
+            usual=Usual(TRAINING, "sft, dpo, grpo, ppo, distillation", "NAME"),
         ),
     ] = None
     teacher: Annotated[str | None, option("the model that distillation learns from", word, unit="model")] = None

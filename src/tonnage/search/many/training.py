@@ -202,7 +202,7 @@ def _figures(row: TrainingRow, plan: TrainingPlan, usable: list[int]) -> dict[st
     parts, total = _at_peak(memory)
     columns = _verdict(total, np.array(usable), training_band(plan, row.cluster)) | parts
     try:
-        timing = Timing(row.model, plan, row.cluster, memory.step)
+        timing = Timing(row.model, plan, row.cluster, memory.step, assumed=True)
         columns |= _times(timing, model_flops(row.model, plan, memory.step))
     except MissingDatum:  # nobody knows the time, and there is nothing to bill
         return columns
