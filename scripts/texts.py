@@ -17,12 +17,13 @@ import golden
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "render" / "golden_text"
 WIDTHS, LANGUAGES = (80, 100), ("en", "zh")
 QUESTIONS = {
-    "train": "train llama-3.1-70b --on 8x8xH100 --recompute full",
-    "train-not-fit": "train llama-3.1-70b --on 8xH100 --recompute full",
+    "train": "train llama-3.1-70b --on 8x8xH100",
+    "train-not-fit": "train llama-3.1-70b --on 8xH100",
     "train-tight": "train llama-3.1-8b --on 8xH100 --sequence-length 8k --recompute none --loss full",
     "train-run": "train llama-3.1-8b --on 8xH100 --tokens 15B --deadline 30d",
-    "serve": "serve llama-3.1-70b --on 8xH100 --users 64 --context 2k",
-    "serve-miss": "serve llama-3.1-70b --on 8xH100 --users 64 --context 2k --ttft 300ms --tpot 20ms",
+    "serve": "serve llama-3.1-70b --on 8xH100 --users 64",
+    "serve-chosen": "serve deepseek-r1 --on 16xH100",
+    "serve-miss": "serve llama-3.1-70b --on 8xH100 --users 64 --ttft 300ms --tpot 20ms",
     "plan": "plan llama-3.1-8b --on 2x8xH100",
     "plan-serve": "plan llama-3.1-8b --serve --on h100,l40s --users 64 --ttft 1s --tpot 50ms",
     "max": "max context llama-3.1-8b --on 4090",

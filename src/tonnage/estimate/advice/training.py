@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.documents.advice import Chosen
+from tonnage.documents.advice import Advice, Chosen
 from tonnage.estimate.advice.changed_run import ChangedRun, Planned, RentOf, RunChanges
 from tonnage.estimate.advice.chosen import chosen_of, free_ladders, given_options
 from tonnage.estimate.advice.faster import faster
@@ -27,6 +27,7 @@ SHORTEST = 256  # tokens: no shorter sequence is proposed
 # more is proposed only
 # where nothing fits with less.
 MANY = ((32, 0), (32, 128), (256, 128), (2048, 128))
+OFFLOADED = frozenset(OFFLOADS)
 # Recipes that keep less for each parameter, the mildest first.
 NARROWER = {
     "fp32": ("bf16-mixed", "bf16-mixed-16bit-gradients", "bf16"),
@@ -59,14 +60,23 @@ def training_advice(
     advice = Suggestions(moves=[])
     for times, widest in MANY:
         run = run if widest == run.widest else RunChanges(model, cluster, options, now, widest, rent)
-        advice = best_moves(_ladders(run, times), run.ask, ceil(needed), usable, high, costs)
+        ladders = list(_ladders(run, times))
+        advice = best_moves(ladders, run.ask, ceil(needed), usable, high, costs)
         if advice.moves:
+            if all(map(_offloads, advice.moves)):  # slow: what fits without it comes first
+                others = [ladder for ladder in ladders if ladder.steps and OFFLOADED.isdisjoint(ladder.steps[0])]
+                faster_ones = best_moves(others, run.ask, ceil(needed), usable, high, costs).moves
+                advice = Suggestions(moves=[*faster_ones, *advice.moves[:1]])
             break
     if advice.moves or advice.nearest is None:
         return advice
     reserve = cluster.accelerator.memory.usable_bytes - usable
     smallest = next((other.name for other in elsewhere(cluster) if run.fits_on(other, reserve)), None)
     return Suggestions(moves=[], nearest=replace(advice.nearest, smallest_machine=smallest))
+
+
+def _offloads(move: Advice) -> bool:
+    return not OFFLOADED.isdisjoint(move.change)
 
 
 def changes_of(

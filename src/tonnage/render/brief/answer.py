@@ -10,7 +10,7 @@ from tonnage.render.brief.layout import MAX_LINES, Column, Page, Runs
 from tonnage.render.brief.numbers import gib, money, seconds
 from tonnage.render.brief.serving import add_serving, engine_of, serving_change, serving_next, serving_subject
 from tonnage.render.brief.training import add_training, training_change, training_next, training_subject
-from tonnage.render.brief.verdict import verdict_line
+from tonnage.render.brief.verdict import cheapest_serving, verdict_line
 from tonnage.render.brief.words import (
     ASSUMED,
     BETTER,
@@ -113,8 +113,7 @@ def _add_chosen(page: Page, document: Mapping[str, Any]) -> None:
 def _add_better(page: Page, document: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> None:
     change = serving_change if "serving" in document else training_change
     missed = bool(document["verdict"].get("missed"))
-    best = next((move for move in moves if move.get("serves")), None) if missed else None
-    best = best or next(iter(moves), None)
+    best = (cheapest_serving(document) if missed else None) or next(iter(moves), None)
     if best is None:
         return
     page.field("better", change(document, best, nearest=missed and best.get("serves") is False), drop=BETTER)

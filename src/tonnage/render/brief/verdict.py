@@ -11,6 +11,7 @@ from tonnage.render.brief.words import CHIPS, at_load, flag, flags_of, rate_text
 from tonnage.render.tone import Toned
 
 MAX_OPTION = 44  # characters of a change in the first line
+FOLLOWING = ("data_parallel_size", "num_microbatches")  # follow from a larger machine and the batch
 LIMITS = (("ttft", "TTFT"), ("tpot", "TPOT"))
 
 
@@ -27,6 +28,8 @@ def verdict_line(document: Mapping[str, Any]) -> Toned:
         return Toned(say("{head}: {sizes}; {end}", head=head, sizes=sizes, end=end), "warn")
     if verdict["fits"] is None:
         return Toned(say("not sure: at least {sizes}; not enough is known", sizes=sizes), "warn")
+    if not verdict["fits"] and low <= usable and verdict.get("missed"):  # the hosts hold too little
+        return Toned(say("does not fit: {missed}; GPUs: {sizes}", missed=worded(verdict["missed"]), sizes=sizes), "bad")
     if not verdict["fits"]:
         way = _way_out(document)
         line = say("does not fit: {sizes}", sizes=sizes)
@@ -37,7 +40,21 @@ def verdict_line(document: Mapping[str, Any]) -> Toned:
     share = percent(verdict["needed_bytes"] / usable)
     line = say("{head}: {sizes} ({share} %)", head=head, sizes=sizes, share=share)
     load = "" if option else load_text(document)
-    return Toned(say("{line} for {load}", line=line, load=load) if load else line, "good")
+    line = say("{line} for {load}", line=line, load=load) if load else line
+    unknown = unknown_text(document)
+    return Toned(say("{line}; {unknown}", line=line, unknown=unknown) if unknown else line, "good")
+
+
+def unknown_text(document: Mapping[str, Any]) -> str:
+    """What nobody can say of the speed, or what is missing to say it; nothing where the speed is known."""
+    if "serving" not in document:
+        return "" if "step_time" in document else say("step time not estimated")
+    if "tpot_seconds" not in document["serving"]:
+        return say("speed not estimated")
+    question = document["question"]
+    if "draft_tokens" in question and "acceptance" not in question:
+        return say("drafts need --acceptance: without it they only cost time")
+    return ""
 
 
 def sizes_text(document: Mapping[str, Any]) -> str:
@@ -89,7 +106,8 @@ def _way_out(document: Mapping[str, Any]) -> str:
 def _fits_with(move: Mapping[str, Any]) -> str:
     """The machine or the options that make it fit; how many options, where they are too long for a first line."""
     machine = move["change"].get("on")
-    rest = " ".join(flag(name, value) for name, value in move["change"].items() if name != "on")
+    unsaid = ("on", *FOLLOWING) if machine else ("on",)
+    rest = " ".join(flag(name, value) for name, value in move["change"].items() if name not in unsaid)
     if machine:
         short = rest and len(rest) <= MAX_OPTION - len(machine)
         return (
@@ -111,8 +129,16 @@ def _missed(document: Mapping[str, Any], sizes: str) -> str:
     if level and not level["met"]:
         names = [name for key, name in LIMITS if exceeded(level, key)]
         line = say("misses {targets}: {what}", targets=say(" and ").join(names), what=_first_missed(document, level))
-        better = next((move for move in document.get("advice", ()) if move.get("serves")), None)
-        return say("{line}; met with {option}", line=line, option=flags_of(better)) if better else line
+        better = cheapest_serving(document)
+        if better is None:
+            return line
+        if _holds_at_high_end(document, level, better):
+            return say("{line}; met with {option}", line=line, option=flags_of(better))
+        key = next((key for key, _ in LIMITS if exceeded(level, key)), "ttft")
+        figure = better.get(f"{key}_seconds")
+        if not figure or level["percentile"] != "mean":
+            return line
+        return say("{line}; {value} with {option}", line=line, value=seconds(figure), option=flags_of(better))
     rate = document["serving"].get("largest_rate")
     asked_rate = value_of(document["question"], "request_rate")
     if rate and asked_rate:
@@ -123,6 +149,25 @@ def _missed(document: Mapping[str, Any], sizes: str) -> str:
             sizes=sizes,
         )
     return say("{missed}; memory fits: {sizes}", missed=worded(missed), sizes=sizes)
+
+
+def cheapest_serving(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Of the suggestions that serve the load as it was asked the one whose tokens cost least; None where none does."""
+    serving = [move for move in document.get("advice", ()) if move.get("serves")]
+    return min(serving, key=lambda move: move.get("usd_per_million_tokens") or float("inf"), default=None)
+
+
+def _holds_at_high_end(document: Mapping[str, Any], level: Mapping[str, Any], move: Mapping[str, Any]) -> bool:
+    """Whether a suggestion meets the limits at the high end of the error band too, as wide as it is now."""
+    serving = document["serving"]
+    for key, _ in LIMITS:
+        limit, figure = level.get(f"{key}_limit_seconds"), move.get(f"{key}_seconds")
+        now, band = serving.get(f"{key}_seconds"), serving.get(f"{key}_band")
+        if limit is None:
+            continue
+        if not figure or not now or figure * (band[1] / now["value"] if band else 1) > limit:
+            return False
+    return True
 
 
 def exceeded(level: Mapping[str, Any], key: str) -> bool:

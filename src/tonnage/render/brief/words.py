@@ -24,6 +24,7 @@ _SAFE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 SAID = (
     "{name} is made as {others} too: {taken} is taken.",
     "--{bound} {limit} is not met: the {names} ({percentile}) {is_now}. ",
+    "{said}{what} are served within the limits.",
 )
 # In which order parts of the text are left out, the highest first (the peak of the bar is before all).
 FEWER_ROWS, MORE_NOTES, FEWER_ASSUMED, TWO_FIXES, NEXT = 88, 85, 80, 75, 70
