@@ -74,7 +74,8 @@ QUESTIONS = {
 }
 ELSEWHERE = {"sweep", "measure", "web", "mcp"}
 FORMS = (
-    "", "-v", "--json", "--formulas", "--csv", "--no-advice", "--no-advice -v", "--no-advice --formulas", "--no-advice --json", "--markdown",
+    "", "-v", "--json", "--formulas", "--csv", "--no-advice", "--no-advice -v", "--no-advice --formulas",
+    "--no-advice --json", "--markdown",
     "--no-advice --markdown", "--html x.html", "--no-advice --html x.html", "--markdown x.md",
 )  # fmt: skip
 FILES = {"--html": "x.html", "--markdown": "x.md"}
@@ -229,7 +230,8 @@ def test_a_time_to_the_first_token_says_how_long_the_prompts_are(verb, kind, for
     if not re.search("first token|TTFT", text):
         pytest.skip("this form has no time to the first token")
     assert re.search(
-        r"1,0(?:24|00)-token prompts|1,0(?:24|00) tokens in|--input-tokens 1024|input[_ ]tokens</th>|\| input tokens \|",
+        r"1,0(?:24|00)-token prompts|1,0(?:24|00) tokens in|--input-tokens 1024"
+        r"|input[_ ]tokens</th>|\| input tokens \|",
         text,
     )
     for line in printed.splitlines():
