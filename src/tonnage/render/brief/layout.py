@@ -152,12 +152,18 @@ class Page:
     def lines(self, most: int = MAX_LINES) -> list[Runs]:
         """The lines, at most so many as far as blocks may be left out."""
         blocks = [list(forms) for forms in self._blocks]
-        while True:
-            lines = _joined(forms[0][1] for forms in blocks)
+        taken: list[tuple[list[tuple[int, list[Runs]]], tuple[int, list[Runs]]]] = []
+        while len(_shown(blocks)) > most:
             longer = [forms for forms in blocks if len(forms) > 1]
-            if len(lines) <= most or not longer:
-                return lines
-            del max(longer, key=lambda forms: forms[1][0])[0]
+            if not longer:
+                break
+            forms = max(longer, key=lambda forms: forms[1][0])
+            taken.append((forms, forms.pop(0)))
+        for forms, longest in reversed(taken):  # what was taken first may have room again
+            forms.insert(0, longest)
+            if len(_shown(blocks)) > most:
+                forms.pop(0)
+        return _shown(blocks)
 
     def text(self, most: int = MAX_LINES) -> list[str]:
         """The lines as plain text."""
@@ -239,11 +245,11 @@ def plain_text(lines: Callable[[int], list[Runs]]) -> str:
     return "\n".join(map(plain, lines(terminal_width())))
 
 
-def _joined(blocks: Iterator[list[Runs]]) -> list[Runs]:
-    """All lines, with one empty line at most between groups and none at the end."""
+def _shown(blocks: Sequence[Sequence[tuple[int, list[Runs]]]]) -> list[Runs]:
+    """The lines of the first form of each block, with one empty line at most between groups and none at the end."""
     lines: list[Runs] = []
-    for block in blocks:
-        for line in block:
+    for forms in blocks:
+        for line in forms[0][1]:
             if line or (lines and lines[-1]):
                 lines.append(line)
     while lines and not lines[-1]:

@@ -1,5 +1,6 @@
 """The short text of a search for machines and plans that serve users."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ from tonnage.render.brief.words import (
     FEWER_ASSUMED,
     NEXT,
     ONE_ROW,
+    PLAN_NOTE,
     THREE_ROWS,
     add_more,
     add_notes,
@@ -82,7 +84,7 @@ def plan_page(document: Mapping[str, Any], best: Mapping[str, Any] | None, memor
         page.field("search", _counts(document))
     for near in document["nearest"][:1]:
         page.field("nearest", worded(near["text"]))
-    add_notes(page, [*document["warnings"], *(best["warnings"] if best else ())], most=1)
+    add_notes(page, [*document["warnings"], *(best["warnings"] if best else ())], most=1, drop=PLAN_NOTE)
     page.blank()
     if best is not None and (launch := best["serving"].get("launch")):
         first, *notes = launch.splitlines()
@@ -90,7 +92,7 @@ def plan_page(document: Mapping[str, Any], best: Mapping[str, Any] | None, memor
         for note in notes:
             page.field("", note.strip())
     if document.get("command"):
-        page.command("next", document["command"], drop=NEXT)
+        page.command("next", _command(document), drop=NEXT)
     add_more(page)
     return page
 
@@ -147,11 +149,19 @@ def _machine(plan: Mapping[str, Any]) -> str:
 def _subject(document: Mapping[str, Any]) -> str:
     question, plans = document["question"], document["plans"]
     best = document["best"]
-    on = str(value_of(question, "on", ""))
+    on = say(" or ").join(str(value_of(question, "on", "")).split(", "))
     engine = engine_of(best["question"]) if best else str(plans[0]["engine"]) if plans else ""
     where = say("{model} on {on}", model=value_of(question, "model"), on=on)
     what = say("{where}, {engine}", where=where, engine=engine) if engine else where
     return say("{what}; {load}", what=what, load=_load(question))
+
+
+def _command(document: Mapping[str, Any]) -> str:
+    """The question of the best plan by itself; one accelerator needs no sizes of 1 to be told."""
+    command = str(document["command"]).replace("--concurrency ", "--users ")
+    return (
+        re.sub(r" --\w+-parallel-size 1(?= |$)", "", command) if document["plans"][0]["accelerators"] == 1 else command
+    )
 
 
 def _load(question: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from tonnage.render.brief.words import (
     FEWER_ASSUMED,
     NEXT,
     ONE_ROW,
+    PLAN_NOTE,
     PROGRAM,
     THREE_ROWS,
     add_more,
@@ -72,7 +73,7 @@ def plan_page(document: Mapping[str, Any], best: Any, program: str, width: int) 
     notes = [*document["warnings"]]
     if plans and plans[0]["launch"] and plans[0]["launch_lacks"]:
         page.field("note", say("the settings do not say {lacks}", lacks=_listed(plans[0]["launch_lacks"])))
-    add_notes(page, notes, most=1)
+    add_notes(page, notes, most=1, drop=PLAN_NOTE)
     page.blank()
     if plans and plans[0]["launch"]:
         page.command("start", " ".join(plans[0]["launch"]))

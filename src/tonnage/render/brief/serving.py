@@ -89,8 +89,9 @@ def add_serving(page: Page, document: Mapping[str, Any], opened: Sequence[Term],
     _add_room(page, document)
     if only == "room":
         return
-    if not level and "tpot_seconds" in serving:
-        _add_speed(page, document)
+    if "tpot_seconds" in serving and not (level and not level["met"]):
+        times = [] if level else [times_text(serving, at_load(document["question"]))]
+        page.field("speed", *filter(None, [*times, rates_text(serving)]))
     if cost := _cost(document):
         page.field("cost", cost)
 
@@ -110,7 +111,7 @@ def _add_targets(page: Page, document: Mapping[str, Any], level: Mapping[str, An
         elif band and limit < band[1]:
             state = say("~ met, inside the error band")
         else:
-            state = say("met")
+            state = say_as("target", "met")
         ends = band_ends(figure, band) if band and figure is not None else ""
         rows.append([name, target(limit), "-" if figure is None else seconds(figure), ends, state])
     header = [
@@ -134,16 +135,20 @@ def _add_cause(page: Page, document: Mapping[str, Any], opened: Sequence[Term]) 
         name = dict(LIMITS)[missed[0]]
         summed = " + ".join(f"{say(PARTS.get(part.name, part.name))} {seconds(part.value)}" for part in parts)
         texts.append(f"{name} = {summed}")
-    users = serving.get("users_at_service_level")
-    if users:
-        most = users["value"]
-        texts.append(
-            say("1 user at most within the targets")
-            if most == 1
-            else say("{users} users at most within the targets", users=count(most))
-        )
+    if missed:
+        texts += _within_targets(serving)
     if texts:
-        page.field("cause" if missed else "room", say("; ").join(texts))
+        page.field("cause", say("; ").join(texts))
+
+
+def _within_targets(serving: Mapping[str, Any]) -> list[str]:
+    """How many users keep within all targets, where that is known."""
+    users = serving.get("users_at_service_level")
+    if not users:
+        return []
+    if users["value"] == 1:
+        return [say("1 user at most within the targets")]
+    return [say("{users} users at most within the targets", users=count(users["value"]))]
 
 
 def _is(term: Term, key: str) -> bool:
@@ -180,17 +185,14 @@ def _add_room(page: Page, document: Mapping[str, Any]) -> None:
     users = value_of(question, "concurrency") or 0
     if 1 <= held < users:
         text = say("{text}; {engine} starts, further requests queue", text=text, engine=engine_of(question))
+    level = serving.get("service_level")
+    if level and level["met"]:
+        text = say("; ").join([text, *_within_targets(serving)])
     page.field("room", text, drop=ROOM)
 
 
-def _add_speed(page: Page, document: Mapping[str, Any]) -> None:
-    """TTFT and TPOT at the load, and what comes out."""
-    serving = document["serving"]
-    page.field("speed", *speed_texts(serving, at_load(document["question"])))
-
-
-def speed_texts(serving: Mapping[str, Any], load: str) -> list[str]:
-    """Times of a token, then rates."""
+def times_text(serving: Mapping[str, Any], load: str) -> str:
+    """TTFT and TPOT with their error bands, at a load."""
     ttft, tpot = serving.get("ttft_seconds"), serving.get("tpot_seconds")
     times = []
     if ttft:
@@ -199,17 +201,20 @@ def speed_texts(serving: Mapping[str, Any], load: str) -> list[str]:
         times.append(say("TTFT grows without end"))
     if tpot:
         times.append(f"TPOT {with_band(tpot['value'], serving.get('tpot_band'))}")
-    first = say(", ").join(times)
-    lines = [say("{times} {load}", times=first, load=load) if load else first]
+    text = say(", ").join(times)
+    return say("{times} {load}", times=text, load=load) if load else text
+
+
+def rates_text(serving: Mapping[str, Any]) -> str:
+    """What comes out for each user and in all, and how long an answer takes."""
     rates = []
     if one := serving.get("tokens_per_second_per_user"):
         rates.append(say("{rate} output tokens/s per user", rate=significant(one["value"])))
     if total := serving.get("tokens_per_second"):
         rates.append(say("{rate} in all", rate=significant(total["value"])))
     text = say(", ").join(rates)
-    if whole := serving.get("end_to_end_seconds"):
-        text = say("{text}; an answer takes {time}", text=text, time=seconds(whole["value"]))
-    return [*lines, *([text] if text else [])]
+    whole = serving.get("end_to_end_seconds")
+    return say("{text}; an answer takes {time}", text=text, time=seconds(whole["value"])) if whole and text else text
 
 
 def _cost(document: Mapping[str, Any]) -> str:

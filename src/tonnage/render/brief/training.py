@@ -67,7 +67,7 @@ def add_training(page: Page, document: Mapping[str, Any]) -> None:
     """Speed of a step, the whole run, and money."""
     run, step = document.get("run", {}), document.get("step_time")
     if not step or not run:
-        page.field("speed", say("not estimated"))
+        page.field("speed", say("not known: see the note"))
         return
     parts = [
         say("{time} per step", time=with_band(step["value"], run.get("step_time_band"))),

@@ -27,7 +27,7 @@ SAID = (
     "{said}{what} are served within the limits.",
 )
 # In which order parts of the text are left out, the highest first (the peak of the bar is before all).
-FEWER_ROWS, MORE_NOTES, FEWER_ASSUMED, TWO_FIXES, NEXT = 88, 85, 80, 75, 70
+FEWER_ROWS, MORE_NOTES, FEWER_ASSUMED, TWO_FIXES, PLAN_NOTE, NEXT = 88, 85, 80, 75, 72, 70
 PROGRAM, NOTE, THREE_ROWS, ASSUMED, ONE_FIX, ONE_ROW, BETTER, ROOM = 65, 60, 55, 50, 45, 42, 40, 30
 
 Question = Mapping[str, Mapping[str, Any]]
@@ -173,11 +173,11 @@ def money_change(before: float | None, after: float | None) -> str:
     return say("{before} -> {after} USD/M tokens", before=money(before), after=money(after))
 
 
-def add_notes(page: Page, warnings: Sequence[str], most: int = 2) -> None:
+def add_notes(page: Page, warnings: Sequence[str], most: int = 2, drop: int = NOTE) -> None:
     """Notes of an answer, a few of them, without those that other lines say already."""
     notes = [warning for warning in warnings if not _said(warning)]
     for at, warning in enumerate(notes[:most]):
-        page.field("" if at else "note", worded(warning), drop=MORE_NOTES if at else NOTE)
+        page.field("" if at else "note", worded(warning), drop=MORE_NOTES if at else drop)
     if len(notes) > most:
         page.field("", say("+{count} with `-v`", count=len(notes) - most), drop=MORE_NOTES + 1)
 
