@@ -168,9 +168,15 @@ def test_a_refused_option_is_answered_with_its_own_row(run, tool, flag):
         (
             "serve",
             "--port 8000 --trust-remote-code",
-            "note: left out --port, --trust-remote-code, which change nothing",
+            "note: left out --port, --trust-remote-code: no part of what is",
         ),
-        ("train", "--lora-alpha 32", "note: left out --lora-alpha, which change nothing that is estimated"),
+        (
+            "serve",
+            '--speculative-config={"num_speculative_tokens":3,"model":"llama-3.2-1b"}',
+            "as --draft-tokens 3 --draft-",
+        ),
+        ("serve", '--speculative-config {"method":"ngram"}', "Write --draft-model NAME"),
+        ("train", "--lora-alpha 32", "note: left out --lora-alpha: no part of what is estimated"),
         (
             "train",
             "--learning_rate 1e-4 --use-liger-kernel false",

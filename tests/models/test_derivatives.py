@@ -103,6 +103,11 @@ def test_a_derivative_without_network_is_told_what_to_ask_with():
         read("someone/foo", offline=True)
 
 
+def test_a_kind_that_is_missing_is_said_of_an_id_that_cannot_be_read():
+    with pytest.raises(UnknownName, match=r"is a speech model that the catalogue does not have yet. Give its config"):
+        read("openai/whisper-large-v3", offline=True)
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

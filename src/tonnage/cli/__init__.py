@@ -69,7 +69,7 @@ STATUSES = {
     INTERRUPTED: "interrupted",
 }
 NO_VERDICT = frozenset({"rules", "explain", "models", "accelerators", "prices", "validate"})
-LEFT_OUT = "left out {flags}, which change nothing that is estimated"
+LEFT_OUT = "left out {flags}: no part of what is estimated"
 GATHERED = ("train", "serve", "plan", "max", "compare")  # verbs of which all that is wrong is said at once
 SERVERS = frozenset({"web", "mcp"})  # run until they are ended
 NEVER_TIGHT = frozenset({"trace", "measure"})  # it runs, or memory runs out

@@ -198,10 +198,12 @@ def unreachable(text: str, why: str) -> UnknownName | None:
     """The error for a repository that cannot be asked, whose name says what it is made of; None where it does not."""
     base = looks_like(text)
     if not base:
-        return None
+        kind = _kind_not_yet(text.rpartition("/")[2])
+        missing = "{name} is {kind} that the catalogue does not have yet. Give its config.json. It was not read: {why}"
+        return UnknownName(Message(missing, name=shown(text), kind=Message(kind[0]), why=why)) if kind else None
     return UnknownName(
         Message(
-            "{name} looks like {base}: ask with {base}, or give its config.json. It was not read, as {why}",
+            "{name} looks like {base}: ask with {base}, or give its config.json. It was not read: {why}",
             name=shown(text),
             base=base,
             why=why,
@@ -222,19 +224,25 @@ def not_yet(text: str) -> UnknownName | None:
     """The error for a model of a kind that the catalogue has none of, or few of; None for others."""
     from tonnage.catalogue import model_names
 
+    found = _kind_not_yet(text)
+    if not found:
+        return None
+    kind, example = found
+    near = [name for name in model_names() if "-".join(_WORDS.split(text.strip().lower())) in name]
+    hint = Message(" The catalogue has {near}.", near=listed(map(repr, near))) if near else ""
+    return UnknownName(
+        Message(
+            "{name} is {kind} that the catalogue does not have yet. Give its config.json, or its id on the Hub, such "
+            "as {example}.{hint}",
+            name=shown(text),
+            kind=Message(kind),
+            example=example,
+            hint=hint,
+        )
+    )
+
+
+def _kind_not_yet(text: str) -> tuple[str, str] | None:
+    """What a model of this name is, and an example of the Hub, where the catalogue has none or few of its kind."""
     plain = "-".join(_WORDS.split(text.strip().lower()))
-    for pattern, kind, example in NOT_YET:
-        if re.fullmatch(pattern, plain):
-            near = [name for name in model_names() if plain in name]
-            hint = Message(" The catalogue has {near}.", near=listed(map(repr, near))) if near else ""
-            return UnknownName(
-                Message(
-                    "{name} is {kind} that the catalogue does not have yet. Give its config.json, or its id on the "
-                    "Hub, such as {example}.{hint}",
-                    name=shown(text),
-                    kind=Message(kind),
-                    example=example,
-                    hint=hint,
-                )
-            )
-    return None
+    return next(((kind, example) for pattern, kind, example in NOT_YET if re.fullmatch(pattern, plain)), None)

@@ -168,6 +168,7 @@ class Tool(Struct, frozen=True, forbid_unknown_fields=True):
     alone: dict[str, str] = {}
     ignored: dict[str, int] = {}
     thousands: tuple[str, ...] = ()
+    fields: dict[str, dict[str, str]] = {}
     engine: str = ""
     of_engine: dict[str, str] = {}
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct, ValidationError, json
 
 from tonnage.spelling import Tool, tools
 
@@ -70,6 +70,8 @@ class _Reader:
             return self._switch(typed, ours, value if equals else None)
         if (by_value := self._row("values", flag)) is not None:
             return self._by_value(typed, by_value, value if equals else None)
+        if (by_field := self._row("fields", flag)) is not None:
+            return self._by_field(typed, by_field, value if equals else None)
         same = self._same(flag)
         if same is None:
             return False
@@ -117,6 +119,22 @@ class _Reader:
             self.left.pop(0)
         self.words += ours.split()
         self._note(f"{typed} {given}", ours)
+        return True
+
+    def _by_field(self, typed: str, by_field: Mapping[str, str], value: str | None) -> bool:
+        """An object whose fields are options of ours; one with other fields means more than they do."""
+        given = value if value is not None else (self.left[0] if self.left else "")
+        try:
+            fields = json.decode(given, type=dict[str, str | int])
+        except (ValidationError, DecodeError):
+            return False
+        if not fields or not fields.keys() <= by_field.keys():
+            return False
+        if value is None:
+            self.left.pop(0)
+        words = [word for name, each in fields.items() for word in (by_field[name], str(each))]
+        self.words += words
+        self._note(typed, " ".join(words))
         return True
 
     def _row(self, table: str, flag: str) -> Any:

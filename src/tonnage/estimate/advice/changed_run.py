@@ -46,7 +46,7 @@ class Planned(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def timing(self) -> Timing | None:
-        return timing_of(self.step, self.machine, assumed=True)
+        return timing_of(self.step, self.machine)
 
     @cached_property
     def seconds(self) -> float | None:

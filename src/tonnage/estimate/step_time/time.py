@@ -204,10 +204,10 @@ class Timing:
         )
 
 
-def timing_of(step: Step, cluster: Cluster, *, assumed: bool = False) -> Timing | None:
-    """The time of a step; None where nobody knows it. `assumed`: as of Timing."""
+def timing_of(step: Step, cluster: Cluster) -> Timing | None:
+    """The time of a step; None where nobody knows it."""
     try:
-        timing = Timing(step.model, step.plan, cluster, step, assumed=assumed)
+        timing = Timing(step.model, step.plan, cluster, step, assumed=True)
         return timing if timing.seconds else None
     except MissingDatum:
         return None
