@@ -75,19 +75,20 @@ def test_a_question_of_names_and_values_is_understood_too():
 @pytest.mark.parametrize(
     ("typed", "quoted"),
     [
-        (["serve", *"llama 3.1 8b --on 8 x h100".split()], ["serve", "llama 3.1 8b", "--on", "8 x h100"]),
-        (["serve", *"--on mac studio gpt2 --tp 1".split()], ["serve", "--on", "mac studio", "gpt2", "--tp", "1"]),
-        (["serve", *"qwen3 32b awq --on rtx 4090".split()], ["serve", "qwen3 32b awq", "--on", "rtx 4090"]),
-        (["max", *"users qwen3 0.6b --on l4".split()], ["max", "users", "qwen3 0.6b", "--on", "l4"]),
-        (["train", *"--on 8xh100 gpt2".split()], ["train", "--on", "8xh100", "gpt2"]),
-        (["train", *"gpt2 more --on h100".split()], ["train", "gpt2", "more", "--on", "h100"]),
-        (["train", *"gpt2 --on rtx foo".split()], ["train", "gpt2", "--on", "rtx", "foo"]),
+        ("serve llama 3.1 8b --on 8 x h100", ["serve", "llama 3.1 8b", "--on", "8 x h100"]),
+        ("serve --on mac studio gpt2 --tp 1", ["serve", "--on", "mac studio", "gpt2", "--tp", "1"]),
+        ("serve qwen3 32b awq --on rtx 4090", ["serve", "qwen3 32b awq", "--on", "rtx 4090"]),
+        ("max users qwen3 0.6b --on l4", ["max", "users", "qwen3 0.6b", "--on", "l4"]),
+        ("train --on 8xh100 gpt2", ["train", "--on", "8xh100", "gpt2"]),
+        ("train gpt2 more --on h100", ["train", "gpt2", "more", "--on", "h100"]),
+        ("train gpt2 --on rtx foo", ["train", "gpt2", "--on", "rtx", "foo"]),
     ],
 )
 def test_names_with_blanks_need_no_quotes(typed, quoted):
     from tonnage.cli import spelled
 
-    assert spelled(typed[0], typed[1:]) == quoted[1:]
+    verb, *words = typed.split()
+    assert spelled(verb, words) == quoted[1:]
 
 
 def test_names_without_blanks_are_not_looked_up_twice(monkeypatch):
