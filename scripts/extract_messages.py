@@ -412,7 +412,8 @@ def flags() -> list[str]:
 
     texts = [NOTHING]
     for tool in (convert(each, Tool) for each in tools):
-        texts += [instead(tool, theirs) for table in (tool.differs, tool.reads, tool.values) for theirs in table]
+        tables = (tool.differs, tool.reads, tool.values, tool.model)
+        texts += [instead(tool, theirs) for table in tables for theirs in table]
     return [
         f"{{flag}} of {{names}} {text}" if text[0].islower() else text for text in texts
     ]  # as tonnage.spelling does

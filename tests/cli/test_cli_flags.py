@@ -52,7 +52,7 @@ def test_the_table_names_only_options_that_exist_and_hides_none(tool):
         assert target in options and flag not in options, flag
     for words in (*tool.reads.values(), *(word for row in tool.values.values() for word in row.values())):
         assert [name for name in _named(words) if name not in options] == [], words
-    for flag in (*tool.reads, *tool.values, *tool.alone, *tool.ignored, *tool.of_engine):
+    for flag in (*tool.reads, *tool.values, *tool.alone, *tool.ignored, *tool.of_engine, *tool.model, *tool.fields):
         assert flag not in options, flag
     assert {*tool.alone.values(), *tool.of_engine.values()} <= options.keys()
     assert {*tool.thousands} <= {*tool.same}
@@ -173,7 +173,7 @@ def test_a_refused_option_is_answered_with_its_own_row(run, tool, flag):
         (
             "serve",
             '--speculative-config={"num_speculative_tokens":3,"model":"llama-3.2-1b"}',
-            "as --draft-tokens 3 --draft-",
+            "note: read --speculative-config as --draft-tokens 3 --draft-model llama-3.2-1b",
         ),
         ("serve", '--speculative-config {"method":"ngram"}', "Write --draft-model NAME"),
         ("train", "--lora-alpha 32", "note: left out --lora-alpha: no part of what is estimated"),
@@ -189,6 +189,7 @@ def test_a_refused_option_is_answered_with_its_own_row(run, tool, flag):
         ("serve", "--num-gpus=8", "Did you mean --on?"),
         ("serve", "--model-name x", "Did you mean MODEL?"),
         ("train", "foo=3", "unrecognized"),
+        ("train", "--model-name-or-path gpt2", "unrecognized arguments: gpt2"),
         ("train", "-x 3", "unrecognized"),
     ],
 )
@@ -200,6 +201,21 @@ def test_what_users_of_other_tools_type(run, verb, typed, said):
         assert status in (0, 2, 3) and said in err
     else:
         assert status == 64 and said in err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "serve --model llama-3.1-8b --on h100 -tp 1",
+        "serve --model-path=llama-3.1-8b --on h100 --tp-size 1",
+        "train --model_name_or_path llama-3.1-8b --on 8xh100",
+        "train --base-model llama-3.1-8b --on 8xh100",
+    ],
+)
+def test_a_model_that_is_given_by_an_option_stands_alone_here(run, line):
+    status, out, err = run(*line.split())
+    assert status in (0, 2, 3) and "llama-3.1-8b" in out.splitlines()[0]
+    assert re.match(r"note: read --[a-z_-]+ llama-3.1-8b as llama-3.1-8b", err)
 
 
 def test_the_table_is_not_read_for_options_of_our_own(monkeypatch, run):

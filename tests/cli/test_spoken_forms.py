@@ -70,3 +70,35 @@ def test_a_question_of_names_and_values_is_understood_too():
     answer = ask("plan", {"model": "qwen3-0.6b", "on": "l4", "users": 2, "top": 1})
     assert "--users" in " ".join(answer.words) or "users" in " ".join(answer.words)
     assert answer.status in (0, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("typed", "quoted"),
+    [
+        ("serve llama 3.1 8b --on 8 x h100", ["serve", "llama 3.1 8b", "--on", "8 x h100"]),
+        ("serve --on mac studio gpt2 --tp 1", ["serve", "--on", "mac studio", "gpt2", "--tp", "1"]),
+        ("serve qwen3 32b awq --on rtx 4090", ["serve", "qwen3 32b awq", "--on", "rtx 4090"]),
+        ("max users qwen3 0.6b --on l4", ["max", "users", "qwen3 0.6b", "--on", "l4"]),
+        ("train --on 8xh100 gpt2", ["train", "--on", "8xh100", "gpt2"]),
+        ("train gpt2 more --on h100", ["train", "gpt2", "more", "--on", "h100"]),
+        ("train gpt2 --on rtx foo", ["train", "gpt2", "--on", "rtx", "foo"]),
+    ],
+)
+def test_names_with_blanks_need_no_quotes(typed, quoted):
+    from tonnage.cli import spelled
+
+    verb, *words = typed.split()
+    assert spelled(verb, words) == quoted[1:]
+
+
+def test_names_without_blanks_are_not_looked_up_twice(monkeypatch):
+    from tonnage.cli import spelled
+
+    monkeypatch.setattr("tonnage.cli.common.unquoted.quoted", lambda *_, **__: pytest.fail("looked up"))
+    assert spelled("train", ["gpt2", "--on", "h100", "--tp=2", "--json"]) == [
+        "gpt2",
+        "--on",
+        "h100",
+        "--tp=2",
+        "--json",
+    ]

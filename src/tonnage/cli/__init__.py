@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import pairwise
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -70,6 +71,7 @@ STATUSES = {
 }
 NO_VERDICT = frozenset({"rules", "explain", "models", "accelerators", "prices", "validate"})
 LEFT_OUT = "left out {flags}: no part of what is estimated"
+UNQUOTED = ("train", "serve", "plan", "max")  # verbs of which names with blanks are understood without quotes
 GATHERED = ("train", "serve", "plan", "max", "compare")  # verbs of which all that is wrong is said at once
 SERVERS = frozenset({"web", "mcp"})  # run until they are ended
 NEVER_TIGHT = frozenset({"trace", "measure"})  # it runs, or memory runs out
@@ -159,7 +161,14 @@ def read_as(translation: Translation | None) -> list[str]:
 def spelled(verb: str, rest: Sequence[str]) -> list[str]:
     """The words with what stands alone where the verb looks for it: `plan serve MODEL` is `plan --serve MODEL`."""
     module = import_module(f"tonnage.cli.{verb}")
-    return list(module.spelled(rest)) if hasattr(module, "spelled") else list(rest)
+    words = list(module.spelled(rest)) if hasattr(module, "spelled") else list(rest)
+    if verb in UNQUOTED and any(not one.startswith("-") and not two.startswith("-") for one, two in pairwise(words)):
+        from tonnage.cli.common.unquoted import quoted
+        from tonnage.question.verbs import FORMS, form_of
+
+        flags = {flag: option for kind in FORMS[verb] for flag, option in form_of(verb, kind).flags.items()}
+        return quoted(words, flags, named=verb == "max")
+    return words
 
 
 def face(verb: str, rest: Sequence[str]) -> tuple[ModuleType, Parser]:

@@ -31,6 +31,7 @@ class Usual(Struct, frozen=True):
     metavar: what stands for its value
     default: shown in brackets; None: the option's own
     flag: the name that is shown, where that is a short one
+    place: in its group: lower ones come first, and those of one place as the form has them
     """
 
     title: str
@@ -38,6 +39,7 @@ class Usual(Struct, frozen=True):
     metavar: str
     default: str | None = None
     flag: str = ""
+    place: int = 0
 
 
 class Option(Struct, frozen=True):

@@ -169,6 +169,7 @@ class Tool(Struct, frozen=True, forbid_unknown_fields=True):
     ignored: dict[str, int] = {}
     thousands: tuple[str, ...] = ()
     fields: dict[str, dict[str, str]] = {}
+    model: tuple[str, ...] = ()
     engine: str = ""
     of_engine: dict[str, str] = {}
 
@@ -241,6 +242,8 @@ def instead(tool: Tool, theirs: str) -> str:
         return f"Write {_in_places(tool.reads[theirs])}."
     if theirs in tool.values:
         return f"Write {' or '.join(map(_in_places, tool.values[theirs].values()))}."
+    if theirs in tool.model:
+        return f"The model is the first word here: tonnage {tool.verb} MODEL."
     return NOTHING if theirs in tool.ignored else ""
 
 

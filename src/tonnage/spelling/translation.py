@@ -70,6 +70,8 @@ class _Reader:
             return self._switch(typed, ours, value if equals else None)
         if (by_value := self._row("values", flag)) is not None:
             return self._by_value(typed, by_value, value if equals else None)
+        if any(flag in tool.model for tool in self.mine):
+            return self._model(typed, value if equals else None)
         if (by_field := self._row("fields", flag)) is not None:
             return self._by_field(typed, by_field, value if equals else None)
         same = self._same(flag)
@@ -119,6 +121,13 @@ class _Reader:
             self.left.pop(0)
         self.words += ours.split()
         self._note(f"{typed} {given}", ours)
+        return True
+
+    def _model(self, typed: str, value: str | None) -> bool:
+        """The model by an option: it stands alone here."""
+        name = value if value is not None else (self.left.pop(0) if self.left else "")
+        self.words.append(name)
+        self._note(f"{typed} {name}", name)
         return True
 
     def _by_field(self, typed: str, by_field: Mapping[str, str], value: str | None) -> bool:

@@ -129,7 +129,7 @@ def _of_locale(environment: Mapping[str, str]) -> str:
 
 LONGEST = 200  # characters of a wrong word that are shown
 PLACE = re.compile(r"%(?:\((\w+)\))?([sr])")  # of a value, in a text of argparse
-NO_OPTION = ("help", argparse.SUPPRESS, "lang")  # of no question
+NO_OPTION = ("help", "help_all", "lang")  # of no question
 NEGATIVE = re.compile(r"-[.\d]")  # begins as a negative amount does
 Switch = type[argparse.Action]
 
@@ -152,7 +152,7 @@ class _HelpAll(argparse.Action):
     """Prints the help of every option, and leaves."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any):
-        super().__init__(option_strings, argparse.SUPPRESS, default=argparse.SUPPRESS, **settings)
+        super().__init__(option_strings, dest, default=argparse.SUPPRESS, **settings)
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
         parser.print_help_all()

@@ -13,7 +13,7 @@ from tonnage.kernel.registry import nearest
 from tonnage.question.command_line import OWN
 from tonnage.question.form import WHOLE, Form
 from tonnage.question.option import Option, names_in
-from tonnage.question.subjects.model import DIMENSIONS
+from tonnage.question.subjects.model import DIMENSIONS, ON
 from tonnage.spelling import instead_of
 
 NEEDS_MACHINE = ("train", "serve", "max", "compare")
@@ -140,6 +140,8 @@ class _Words:
         near = tuple(flag for flag in near if flag in self.parser._option_string_actions)
         value = self.words[at].partition("=")[2] if joined else following if takes else None
         instead = (near[0], *([value] if value is not None else [])) if len(near) == 1 else None
+        if near == (ON.flag,):  # then it is no machine that is missing
+            self.given.add(ON.name)
         return count, Problem(text, NO_OPTION, near, at, count, instead, len(near) == 1)
 
     def _value(self, option: Option, typed: str, text: str, at: int, count: int) -> Problem | None:

@@ -34,12 +34,11 @@ def usual_help(form: Form, about: str, flags: frozenset[str], width: int) -> str
     ]
     shown = [option for option in form.options.values() if option.usual and option.name not in form.searched]
     for title in TITLES:
-        of_title = [option for option in shown if option.usual and option.usual.title == title]
+        of_title = [(option, usual) for option in shown if (usual := option.usual) and usual.title == title]
         if of_title:
             lines.append(say(title))
-        for option in of_title:
-            if option.usual:
-                lines += _option_lines(option, option.usual, width)
+        for option, usual in sorted(of_title, key=lambda pair: pair[1].place):
+            lines += _option_lines(option, usual, width)
     lines.append(say("Output"))
     for flag, (metavar, text) in OUTPUT.items():
         if flag in flags:

@@ -1,13 +1,11 @@
 """What stands alone in `tonnage compare A B`: models, which are one list, and machines, which are --on."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
-from tonnage.cli.common.outputs import ENDINGS, JSON, MARKDOWN
+from tonnage.cli.common.unquoted import places_alone
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.message import Message
-from tonnage.question.option import Option
 from tonnage.question.subjects.model import ON
-from tonnage.verbs.answered import DETAILS
 
 WRITTEN = (".csv", ".html", ".md", ".parquet")  # files that an option without a value writes, or that has lost its own
 TRUTH = frozenset({"true", "false", "on", "off", "yes", "no", "own"})
@@ -19,7 +17,7 @@ def with_lists(words: Sequence[str]) -> list[str]:
     from tonnage.question.verbs import form_of
 
     verb = "train" if "--train" in words else "serve"
-    alone = list(_alone(words, form_of("compare", verb).flags))
+    alone = list(places_alone(words, form_of("compare", verb).flags))
     if alone and words[alone[0]] in VERBS and (len(alone) > 1 or f"--{words[alone[0]]}" not in words):
         first = alone[0]
         return with_lists([*words[:first], f"--{words[first]}", *words[first + 1 :]])
@@ -38,32 +36,6 @@ def with_lists(words: Sequence[str]) -> list[str]:
     rest = [word for at, word in enumerate(words) if at not in alone]
     on = [ON.flag, ",".join(machines)] if machines else []
     return [",".join(models), *on, *rest]
-
-
-def _alone(words: Sequence[str], flags: Mapping[str, Option]) -> Iterator[int]:
-    """Places of the words that are neither an option nor the value of one."""
-    skip = False
-    for at, word in enumerate(words):
-        if word == "--":
-            return
-        if skip:
-            skip = False
-        elif word.startswith("-"):
-            following = words[at + 1] if at + 1 < len(words) else ""
-            skip = "=" not in word and _takes_value(word, following, flags)
-        else:
-            yield at
-
-
-def _takes_value(word: str, following: str, flags: Mapping[str, Option]) -> bool:
-    """Whether the next word is the value of this option; one that is not known has one, as most have."""
-    name = word.replace("_", "-")
-    if name in (JSON, MARKDOWN):
-        return following in DETAILS if name == JSON else following.lower().endswith(ENDINGS)
-    if name in ("--csv", "--offline", "--help", "-h", "--help-all"):
-        return False
-    option = flags.get(name)
-    return option is None or option.read is not None
 
 
 def _is_machine(name: str) -> bool:

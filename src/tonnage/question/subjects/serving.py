@@ -20,7 +20,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             short=("--ctx",),
             unit="tokens",
             default="the model's own",
-            usual=Usual(LOAD, "tokens of a request", "TOKENS"),
+            usual=Usual(LOAD, "tokens of a request", "TOKENS", place=-1),
         ),
     ] = None
     concurrency: Annotated[
@@ -31,7 +31,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             short=("--users", "--max-concurrency"),
             unit="requests",
             default="one a replica",
-            usual=Usual(LOAD, "requests at the same time", "N", flag="--users"),
+            usual=Usual(LOAD, "requests at the same time", "N", flag="--users", place=-2),
         ),
     ] = None
     weights: Annotated[
@@ -127,7 +127,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             default="vllm; llama.cpp for GGUF, on CPUs and Apple",
             choices=engines,
             lists_choices=True,
-            usual=Usual(SERVING, "vllm, sglang, ...", "NAME", "vllm; llama.cpp for GGUF"),
+            usual=Usual(SERVING, "vllm, sglang, ...", "NAME", "vllm; llama.cpp for GGUF", place=-1),
         ),
     ] = None
     engine_version: Annotated[

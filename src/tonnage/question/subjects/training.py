@@ -102,7 +102,7 @@ class Method(Numerics, frozen=True, kw_only=True):
             word,
             unit="place",
             default="none",
-            usual=Usual(MEMORY, "none, cpu, nvme", "PLACE"),
+            usual=Usual(MEMORY, "none, cpu, nvme", "PLACE", place=1),
         ),
     ] = None
     offload_parameters: Annotated[
@@ -282,6 +282,6 @@ class TrainingOptions(Method, frozen=True, kw_only=True):
             default="fsdp2; transformers on one accelerator",
             choices=runtimes,
             lists_choices=True,
-            usual=Usual(PARALLELISM, "fsdp2, megatron, deepspeed, ...", "NAME", "fsdp2"),
+            usual=Usual(PARALLELISM, "fsdp2, megatron, deepspeed, ...", "NAME", "fsdp2", place=-1),
         ),
     ] = None

@@ -145,7 +145,7 @@ class Parallelism(Options, frozen=True, kw_only=True):
             short=("--zero",),
             unit="stage",
             default="the runtime's own",
-            usual=Usual(MEMORY, "what DP ranks shard, 0 to 3", "STAGE", "the runtime's"),
+            usual=Usual(MEMORY, "what DP ranks shard, 0 to 3", "STAGE", "the runtime's", place=1),
         ),
     ] = None
 
@@ -313,7 +313,7 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
             word,
             unit="kind",
             default="full",
-            usual=Usual(MEMORY, "full, chunked, fused: how logits are held", "KIND"),
+            usual=Usual(MEMORY, "full, chunked, fused: how logits are held", "KIND", place=2),
         ),
     ] = None
     precision: Annotated[
@@ -324,7 +324,7 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
             unit="recipe",
             default="bf16-mixed",
             choices=training_recipes,
-            usual=Usual(TRAINING, "bf16-mixed, bf16, fp32, fp8-te, ...", "RECIPE"),
+            usual=Usual(TRAINING, "bf16-mixed, bf16, fp32, fp8-te, ...", "RECIPE", place=1),
         ),
     ] = None
     optimizer: Annotated[
@@ -335,7 +335,7 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
             unit="name",
             default="adamw",
             choices=optimizers,
-            usual=Usual(TRAINING, "adamw, adamw-8bit, adafactor, muon, ...", "NAME"),
+            usual=Usual(TRAINING, "adamw, adamw-8bit, adafactor, muon, ...", "NAME", place=1),
         ),
     ] = None
     optimizer_implementation: Annotated[
@@ -355,7 +355,7 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
             unit="name",
             default="sft",
             choices=("sft", "dpo", "grpo", "ppo", "distillation"),
-            usual=Usual(TRAINING, "sft, dpo, grpo, ppo, distillation", "NAME"),
+            usual=Usual(TRAINING, "sft, dpo, grpo, ppo, distillation", "NAME", place=1),
         ),
     ] = None
     teacher: Annotated[str | None, option("the model that distillation learns from", word, unit="model")] = None
