@@ -21,6 +21,18 @@ def test_the_verdict_says_what_was_chosen_and_what_the_defaults_need(visiting):
     expect(chosen).to_contain_text("instead of")
 
 
+def test_what_starts_the_run_and_what_else_would_fit_have_what_was_chosen(visiting):
+    visit = visiting()
+    page = visit.open(ASKED)
+    visit.rest()
+    expect(page.get_by_role("region", name="Launch settings")).to_contain_text("activation_checkpoint.mode full")
+    expect(page.locator("table.takes tr", has_text="H100-SXM-80GB").first).to_be_visible()
+    page.get_by_role("button", name="Use default: full recomputation").click()
+    visit.rest()
+    expect(page.get_by_role("region", name="Launch settings")).to_contain_text("activation_checkpoint.mode none")
+    expect(page.locator("main")).not_to_contain_text("has no field")
+
+
 def test_the_default_can_be_taken_instead_by_its_chip_and_by_the_switch(visiting):
     visit = visiting()
     page = visit.open(ASKED)

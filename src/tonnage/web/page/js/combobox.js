@@ -26,7 +26,7 @@ export function matching(entries, text) {
 export function combobox({ id, label, find, take, enter, ...attributes }) {
   let shown = [];
   let at = -1;
-  const list = h("ul", { id: `${id}-list`, role: "listbox", class: "results", "aria-label": label, hidden: true });
+  const list = h("ul", { id: `${id}-list`, role: "listbox", class: "combolist", "aria-label": label, hidden: true });
   const field = h("input", {
     id, ...attributes, role: "combobox", autocomplete: "off", spellcheck: "false", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": list.id,
     onkeydown: keys,

@@ -6,8 +6,8 @@ import { refresh as refreshRow, row } from "./rows.js";
 /** Targets that no option of the verb is for: the page compares the answer with them, and the tab Plan searches with them. */
 const OWN = ["plan_deadline", "plan_budget"];
 const own = (name) => ({ name, kind: "text", choices: [], default: "" });
-const DEADLINE = [["plan_deadline", () => t("Deadline"), () => "30d, 12h"], ["plan_budget", () => t("Budget"), () => "USD"]];
-const LEVEL = [["ttft", () => t("TTFT at most"), () => "2s, 500ms"], ["tpot", () => t("TPOT at most"), () => "50ms"]];
+const DEADLINE = [["plan_deadline", () => t("Deadline"), () => "30d, 12h"], ["plan_budget", () => t("Budget"), () => t("USD")]];
+const LEVEL = [["ttft", () => t("TTFT at most"), () => t("s or ms")], ["tpot", () => t("TPOT at most"), () => t("s or ms")]];
 
 const TRAINING = [
   ["sequence_length", () => t("Sequence length"), () => t("tokens")],

@@ -57,7 +57,7 @@ function now({ verdict, serving, run, cost, step_time: step }, verb) {
 }
 
 const DASH = "–";
-const rate = (value) => `${compact(value)} tokens/s`;
+const rate = (value) => `${compact(value)} ${t("tokens/s")}`;
 
 /** A cell that says its column's name where the table stands as cards, on a phone. */
 const cell = (head, ...body) => h("td", { "data-head": head }, h("span", {}, body));

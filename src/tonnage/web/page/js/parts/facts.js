@@ -35,7 +35,7 @@ function range(band, write = seconds) {
   return first === last || first === undefined ? [t("{low} to {high}", { low, high }), last].filter(Boolean).join("\u00a0") : t("{low} to {high}", { low: `${low} ${first}`, high: `${high} ${last}` });
 }
 const rate = (value) => (value >= 100 ? compact(value) : significant(value, 3));
-const rates = (value) => [rate(value), "tokens/s"];
+const rates = (value) => [rate(value), t("tokens/s")];
 const days = (value) => (value < 2 * 86400 ? seconds(value) : [significant(value / 86400, 3), t("days")]);
 
 function training({ run, cost, energy, question, warnings, step_time: step }) {
