@@ -34,10 +34,12 @@ class Picture(NamedTuple):
 
 
 PICTURES = (
+    Picture("page_first", "", 1000),
+    Picture("page_chosen", "tab=serve&model=deepseek-r1&on=2x8xH100-SXM-80GB", 1000, dark=True),
     Picture("page_train_light", f"tab=train&{LARGE}"),
     Picture("page_train_dark", f"tab=train&{LARGE}", dark=True),
     Picture("page_train_whole", f"tab=train&{LARGE}", 0),
-    Picture("page_does_not_fit", f"tab=train&{LARGE}&micro_batch_size=2"),
+    Picture("page_does_not_fit", f"tab=train&{LARGE}&micro_batch_size=2&as_is=true"),
     Picture("page_zh", f"tab=train&{LARGE}", chinese=True),
     Picture("page_serve", SERVED, 2300),
     Picture("page_serve_zh_whole", SERVED, 0, chinese=True),

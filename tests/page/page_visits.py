@@ -19,7 +19,7 @@ LARGE = "model=llama-3.1-70b&on=8x8xH100-SXM-80GB&tensor_parallel_size=8&pipelin
 QUESTIONS = {
     "fits": "tab=train&model=llama-3.1-8b&on=8xH100-SXM-80GB",
     "tight": f"tab=train&{LARGE}",
-    "no": f"tab=train&{LARGE}&micro_batch_size=2",
+    "no": f"tab=train&{LARGE}&micro_batch_size=2&as_is=true",
     "tune": "tab=tune&model=llama-3.1-8b&on=RTX-4090&method=qlora&sequence_length=2048",
     "serve": "tab=serve&model=llama-3.1-70b&on=4xH100-SXM-80GB&weights=fp8&input_tokens=8192&output_tokens=1024&concurrency=64",
     "wrong": "tab=train&model=lama-3.1-8b",

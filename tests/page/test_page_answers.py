@@ -74,7 +74,7 @@ def test_the_answer_is_drawn_while_its_moves_are_still_worked_out(visiting):
         lambda route: route.continue_() if "advice" in route.request.post_data_json else held.append(route),
     )
     page.get_by_label("Sequence length", exact=True).fill("8000")
-    expect(page.locator(".v-next", has_text="Next best move")).to_contain_text("Working it out")
+    expect(page.locator('[data-part="advice"]')).to_have_attribute("aria-busy", "true")
     question = {
         "model": "llama-3.1-70b",
         "on": "8x8xH100-SXM-80GB",
@@ -84,6 +84,7 @@ def test_the_answer_is_drawn_while_its_moves_are_still_worked_out(visiting):
         "sequence_length": 8000,
         "tokens": "100B",
         "micro_batch_size": 2,
+        "as_is": True,
     }
     answer = asked("train", question)
     expect(verdict(page)).to_contain_text(f"{answer['verdict']['needed_bytes'] / GIB:.1f} GiB")
@@ -91,7 +92,7 @@ def test_the_answer_is_drawn_while_its_moves_are_still_worked_out(visiting):
     page.wait_for_timeout(0)
     held[-1].continue_()
     visit.settle()
-    expect(page.locator(".advice li")).not_to_have_count(0)
+    expect(page.locator(".decision [data-move]")).not_to_have_count(0)
     expect(page.locator(".repro pre").first).not_to_contain_text("advice")
 
 
@@ -99,7 +100,8 @@ def test_advice_makes_it_fit_is_announced_and_can_be_undone(visiting):
     visit = visiting()
     page = visit.open("no")
     expect(verdict(page)).to_contain_text("Does not fit")
-    page.locator(".v-next .btn.go").click()
+    expect(page.locator("main .btn.go")).to_have_count(1)
+    page.locator(".decision .best .btn.go").click()
     expect(verdict(page)).to_contain_text("Fits")
     expect(page.locator("#say")).to_have_text("Fits")
     expect(page.locator('[data-row="recompute"]')).to_have_attribute("data-set", "")
@@ -185,13 +187,23 @@ def test_a_misspelt_model_is_answered_with_names_to_press(visiting):
     expect(verdict(page)).to_contain_text("Fits")
 
 
-def test_the_empty_page_offers_three_examples(visiting):
-    page = visiting().open("empty")
+def test_the_empty_page_offers_examples_and_one_of_them_is_a_whole_question(visiting):
+    visit = visiting()
+    page = visit.open("empty")
     expect(verdict(page)).to_have_text("Name a model to begin")
-    expect(page.locator(".starts .btn")).to_have_count(3)
-    page.locator("[data-example='serve']").click()
+    expect(page.locator(".starts .example")).to_have_count(5)
+    page.locator("[data-example='tune']").click()
+    visit.settle()
+    expect(page.locator("#tab-tune")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("[data-example='tune']")).to_have_attribute("aria-pressed", "true")
+    page.locator("[data-example='serve']").first.click()
+    visit.settle()
     expect(page.locator("#tab-serve")).to_have_attribute("aria-selected", "true")
     expect(page.locator(".facts")).to_contain_text("TTFT")
+    assert "method=" not in page.url
+    page.get_by_label("Concurrent users", exact=True).fill("65")
+    visit.settle()
+    expect(page.locator(".starts")).to_have_count(0)
 
 
 def test_inputs_stay_when_the_tab_changes(visiting):
@@ -286,8 +298,8 @@ def test_a_run_that_fits_and_misses_its_deadline_is_not_said_to_fit_alone(visiti
 
 
 def test_what_lacks_is_said_to_lack_and_never_to_be_a_negative_rest(visiting):
-    page = visiting().open("model=llama-3.1-8b&on=8xH100-SXM-80GB&sequence_length=16k")
-    answer = asked("train", {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB", "sequence_length": "16k"})
+    page = visiting().open("model=llama-3.1-8b&on=8xH100-SXM-80GB&sequence_length=16k&as_is=true")
+    answer = asked("train", {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB", "sequence_length": "16k", "as_is": True})
     lacks = (answer["verdict"]["needed_bytes"] - answer["verdict"]["usable_bytes"]) / GIB
     rest = page.locator("table.breakdown tr.sub").last
     expect(rest).to_contain_text(f"short by {lacks:.2f}")

@@ -310,3 +310,24 @@ def test_plans_and_rules_need_no_sideways_scroll(visiting, name, width):
     page = visiting(viewport={"width": width, "height": 844}).open(name)
     expect(page.locator(".plans tbody tr, [data-rule]")).not_to_have_count(0)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+# ---- nothing is searched that nobody asked for ----
+
+
+def test_without_a_word_of_what_the_plan_is_for_nothing_is_searched_until_somebody_says_so(visiting):
+    visit = visiting()
+    page = visit.open("tab=plan&model=qwen3-0.6b&on=8xRTX-4090")
+    expect(page.locator(".searching")).to_contain_text("Say what the plan is for, or search as it is.")
+    assert not [url for url in visit.asked if url.endswith("/v1/jobs")]
+    page.locator('.wish [name="plan_on"]').fill("8xRTX-4090")
+    page.locator('.wish [name="plan_on"]').press("Enter")
+    expect(page.locator(".plans tbody tr").first).to_be_visible()
+    expect(page.locator(".repro")).to_contain_text("Parallel sizes of the best plan: TP\u00a01 · PP\u00a01")
+
+
+def test_a_search_begins_by_its_button(visiting):
+    page = visiting().open("tab=plan&model=qwen3-0.6b&on=8xRTX-4090")
+    with page.expect_request(lambda request: request.method == "POST" and request.url.endswith("/v1/jobs")):
+        page.get_by_role("button", name="Search", exact=True).click()
+    page.get_by_role("button", name="Cancel").click()

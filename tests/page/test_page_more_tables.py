@@ -319,6 +319,21 @@ def test_print_is_light_without_controls_and_all_that_is_folded_is_open(visiting
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
+@pytest.mark.parametrize("name", ["fits", "no", "serve"])
+def test_an_answer_prints_on_one_page_with_the_decision_before_the_figures(visiting, name):
+    visit = visiting(viewport={"width": 1280, "height": 900})
+    page = visit.open(name)
+    visit.rest()
+    pages = page.pdf(format="A4").count(b"/Type /Page\n")
+    assert pages == 1
+    page.emulate_media(media="print")
+    tops = [
+        page.locator(each).bounding_box()["y"]
+        for each in ("#inputsum", "#v-line", '[data-part="advice"]', ".facts", ".repro")
+    ]
+    assert tops == sorted(tops)
+
+
 # ---- the picture's own document ----
 
 

@@ -9,6 +9,7 @@ sync = pytest.importorskip("playwright.sync_api", reason="the page is tested wit
 expect = sync.expect
 LAPTOP = {"width": 1280, "height": 900}
 CHAT = "tab=serve&model=llama-3.1-8b&on=8xH100-SXM-80GB&concurrency=64"
+GIB = 2**30
 QUESTION = {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB", "concurrency": "64"}
 
 
@@ -19,42 +20,41 @@ def change(part):
     return f"{'−' if part < 0 else '+'} {abs(part) * 100:,.{1 if abs(part) < 0.1 else 0}f} %"
 
 
-def test_a_move_shows_the_time_of_the_cluster_and_the_money_and_what_a_user_waits_for(visiting):
+def test_a_suggestion_shows_memory_before_and_after_speed_and_money(visiting):
     page = visiting().open(CHAT)
-    moves = asked("serve", QUESTION)["advice"]
-    rows = page.locator("ol.advice li")
-    assert any(abs(move["time_change"] - move["usd_change"]) > 0.1 for move in moves)
-    for row, move in zip(rows.all(), moves, strict=False):
-        expect(row).to_contain_text(f"{change(move['time_change'])}cluster time a token")
-        expect(row).to_contain_text(f"{change(move['usd_change'])}money a token")
-        expect(row).to_contain_text(f"TPOT {move['tpot_seconds'] * 1000:.3g} ms")
-    expect(page.locator('[data-part="advice"] header')).to_contain_text("not TPOT")
-    expect(page.locator(".v-next", has_text="Next best move")).to_contain_text(
-        f"{change(moves[0]['usd_change'])} money a token"
-    )
-    rows.first.locator("[data-card$='money']").click()
+    answer = asked("serve", QUESTION)
+    moves = answer["advice"]
+    assert any(abs(move["usd_change"]) > 0.01 for move in moves)
+    before = answer["verdict"]["needed_bytes"] / GIB
+    for move in moves:
+        row = page.locator(f".decision [data-move='{move['text']}']")
+        expect(row).to_contain_text(f"{before:.1f} → {move['needed_bytes'] / GIB:.1f}")
+        expect(row).to_contain_text(f"{move['tpot_seconds'] * 1000:.3g} ms")
+        expect(row).to_contain_text(change(1 / (1 + move["time_change"]) - 1))
+        expect(row).to_contain_text(change(move["usd_change"]))
+    page.locator(".decision [data-card$='money']").first.click()
     expect(page.locator("#inspector")).to_contain_text("money then / money now - 1")
 
 
-def test_moves_are_in_the_words_of_the_inputs_and_say_what_they_hold(visiting):
-    page = visiting().open("tab=train&model=llama-3.1-8b&on=H100-SXM-80GB&runtime=transformers")
-    first = page.locator("ol.advice li").first
-    expect(first).to_contain_text("Cluster H100-SXM-80GB → 4xH100-SXM-80GB")
-    expect(first).to_contain_text("Runtime transformers → fsdp2")
-    expect(first).to_contain_text("model_code stays transformers")
+def test_a_suggestion_is_in_plain_words_and_says_what_it_holds(visiting):
+    page = visiting().open("tab=train&model=llama-3.1-8b&on=H100-SXM-80GB&runtime=transformers&as_is=true")
+    rows = page.locator(".decision [data-move]")
+    machine = rows.filter(has_text="runtime fsdp2").first
+    expect(machine).to_contain_text("on 4 × H100-SXM-80GB")
+    expect(machine).to_contain_text("model code of transformers stays")
+    expect(rows.first).to_be_visible()
+    for row in rows.all():
+        expect(row.locator("th")).not_to_contain_text("_")
 
 
-def test_why_a_whole_context_does_not_fit_stands_below_the_verdict_with_what_does(visiting):
+def test_a_change_is_recommended_only_where_it_keeps_the_targets_at_the_high_end_of_the_band(visiting):
     visit = visiting()
-    page = visit.open(CHAT)
-    said = page.locator(".v-line + .why")
-    expect(said).to_contain_text("The verdict holds 64 requests of a replica at the whole context of 131,072 tokens.")
-    expect(page.locator("body")).not_to_contain_text("the verdict holds")  # once is enough
-    said.get_by_role("button", name="Ask with a context of 2,048 tokens").click()
+    page = visit.open("tab=serve&model=llama-3.1-70b&on=H100-SXM-80GB&concurrency=16")
+    expect(page.locator(".decision .best")).to_contain_text("Recommended")
+    expect(page.locator("main .btn.go")).to_have_count(1)
+    page.locator("#in-ttft").fill("1ms")
     visit.settle()
-    expect(page.locator("#v-line")).to_contain_text("Fits")
-    expect(page.locator("#in-context")).to_have_value("2048")
-    expect(page.locator(".why")).to_have_count(0)
+    expect(page.locator(".decision .best, main .btn.go")).to_have_count(0)
 
 
 def test_the_price_of_a_served_token_says_that_prompts_count(visiting):
@@ -171,7 +171,7 @@ def test_the_cheapest_plans_show_the_prices_that_order_them_and_claim_to_be_enou
     expect(page.locator(".v-line.small strong")).to_have_text("Enough:")
 
 
-CUT = """() => [...document.querySelectorAll('.facts dt, .facts dd, .facts .n, .bars .val, .advice li > span, .scroll')]
+CUT = """() => [...document.querySelectorAll('.facts dt, .facts dd, .facts .n, .bars .val, .decision th, .decision td, .scroll')]
   .filter((each) => each.offsetParent && each.scrollWidth > each.clientWidth + 4 && getComputedStyle(each).display !== 'inline')
   .map((each) => `${each.className || each.tagName}: ${each.textContent.slice(0, 60)}`)"""
 

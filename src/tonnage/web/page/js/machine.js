@@ -3,11 +3,13 @@ import { accelerators } from "./api.js";
 
 let byName = new Map();
 let aliases = new Map(); // another name -> the name in the catalogue
+let byNode = new Map();
 
 /** Asks for the catalogue; true when it is there. */
 export async function learn() {
   const catalogue = await accelerators();
   byName = new Map(catalogue.accelerators.map((each) => [plain(each.name), each]));
+  byNode = new Map(catalogue.nodes.map((each) => [plain(each.name), each]));
   aliases = new Map(Object.entries(catalogue.aliases).map(([alias, name]) => [plain(alias), plain(name)]));
 }
 
@@ -17,6 +19,9 @@ const plain = (name) => name.toLowerCase().replaceAll("_", " ").trim().split(/\s
 const named = (name) => byName.get(plain(name)) ?? byName.get(aliases.get(plain(name)));
 
 export const all = () => [...byName.values()];
+
+/** The nodes of the catalogue: machines with accelerators of one kind. */
+export const nodes = () => [...byNode.values()];
 
 /** The accelerator of a cluster's text, such as 8x8xH100-SXM-80GB, or undefined: a node, a file, this machine. */
 export const accelerator = (on) => named(machineOf(on).name);

@@ -19,8 +19,10 @@ import { drawPatterns } from "./svg.js";
 import { t } from "./words.js";
 import * as accelerators from "./parts/accelerators.js";
 import * as advice from "./parts/advice.js";
+import * as bar from "./parts/bar.js";
 import * as bars from "./parts/bars.js";
 import * as breakdown from "./parts/breakdown.js";
+import * as examples from "./parts/examples.js";
 import * as facts from "./parts/facts.js";
 import * as frontier from "./parts/frontier.js";
 import * as matrix from "./parts/matrix.js";
@@ -29,12 +31,14 @@ import * as repro from "./parts/repro.js";
 import * as rules from "./parts/rules.js";
 import * as timeline from "./parts/timeline.js";
 import * as verdict from "./parts/verdict.js";
+import * as warnings from "./parts/warnings.js";
 
-const PARTS = { verdict, facts, bars, breakdown, advice, timeline, frontier, matrix, accelerators, plan, rules, repro };
+const PARTS = { examples, verdict, bar, facts, warnings, bars, breakdown, advice, timeline, frontier, matrix, accelerators, plan, rules, repro };
 const PATIENCE = 150; // ms before a question is said to take time
-const ADVISED = ["verdict", "advice", "repro"]; // parts that show the moves, or the command that asks for them
+const ADVISED = ["advice", "warnings", "repro"]; // parts that show the moves or what they bring, or the command that asks for them
 const FORETOLD = ["verdict", "facts"]; // parts that need no trees
 const ALONE = ["plan", "rules"]; // tabs whose parts ask for themselves
+const ALWAYS = ["examples", "verdict"]; // parts that need no answer
 
 let answer = null;
 let asking = new AbortController();
@@ -52,7 +56,7 @@ function draw(only = null) {
     for (const slot of $$("[data-part]")) {
       if (only && !only.includes(slot.dataset.part)) continue;
       const owner = slot.closest("[data-tabs]");
-      owner.hidden = !owner.dataset.tabs.split(" ").includes(state.tab) || (!shown && !ALONE.includes(state.tab) && slot.dataset.part !== "verdict");
+      owner.hidden = !owner.dataset.tabs.split(" ").includes(state.tab) || (!shown && !ALONE.includes(state.tab) && !ALWAYS.includes(slot.dataset.part));
       if (!owner.hidden) PARTS[slot.dataset.part].draw(slot, shown, state);
     }
     inspector.drawCard(shown?.document ?? null);

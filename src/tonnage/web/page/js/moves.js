@@ -1,45 +1,42 @@
-/* Moves that an answer advises: what changes, and a button that changes it. */
-import { fill, h } from "./dom.js";
+/* Moves that an answer advises: what changes in plain words, which of them is recommended, and a button that makes one. */
+import { h } from "./dom.js";
 import { announceNext } from "./announce.js";
-import { labelOf } from "./inputs/labels.js";
+import { kindOf } from "./marks.js";
+import { phrase } from "./phrases.js";
 import { change } from "./state.js";
-import { gib, change as changeText, said, usd } from "./numbers.js";
+import { meets, missedOf } from "./targets.js";
 import { t } from "./words.js";
 
-/** "Recompute none → full, offload_optimizer cpu": in the words of the inputs; an option without any as it is typed. What would change by
-    itself and is held is said to stay. */
+const plain = (value) => (value === true ? t("on") : value === false ? t("off") : String(value));
+
+/** "full recomputation, optimizer states in host memory": each change as a phrase. What would change by itself and is held is said to stay. */
 export function named(move, document) {
   return Object.entries(move.change).map(([name, value]) => {
     const before = document.question[name]?.value ?? null;
-    const words = [labelOf(name) ?? h("code", {}, name), " "];
-    if (before !== null && shown(before) === shown(value)) return h("span", { class: "move held" }, fill(t("{option} stays {value}"), { option: h("span", {}, words[0]), value: shown(value) }));
-    return h("span", { class: "move" }, words, before === null ? null : `${shown(before)} → `, shown(value));
-  });
+    if (before !== null && plain(before) === plain(value)) return isChosen(name, document) ? null : h("span", { class: "move held" }, t("{option} stays", { option: phrase(name, value) }));
+    return h("span", { class: "move" }, phrase(name, value));
+  }).filter(Boolean);
 }
 
-const shown = (value) => (value === true ? t("on") : value === false ? t("off") : String(value));
+const isChosen = (name, document) => name in (document.chosen?.change ?? {});
 
 const known = (value) => value !== null && value !== undefined;
 
 /** Whether anything is known of how fast it then is. */
-export const isTimed = (move) => known(move.time_change) || known(move.tpot_seconds);
+export const isTimed = (move) => known(move.time_change) || known(move.tpot_seconds) || known(move.step_seconds);
 
-/** A move in one line: its names, what it frees, what it costs in time and money: beside now, or where nothing is known of now, then. */
-export function described(move, document) {
-  const facts = [freed(move)];
-  if (known(move.time_change)) facts.push(t("{change} cluster time a token", { change: changeText(move.time_change) }));
-  else if (known(move.tpot_seconds)) facts.push(t("TPOT {time}", { time: said(move.tpot_seconds, "seconds") }));
-  else facts.push(t("its speed is not known"));
-  if (known(move.usd_change)) facts.push(t("{change} money a token", { change: changeText(move.usd_change) }));
-  else if (known(move.usd_per_million_tokens)) facts.push(t("{usd} per 1M tokens", { usd: usd(move.usd_per_million_tokens) }));
-  if (move.provider) facts.push(t("price of {provider}", { provider: move.provider }));
-  return [h("span", { class: "moves" }, named(move, document)), h("span", {}, facts.join(t(", ")))];
+/** The move to make, or null. Where it fits already only what changes neither workload nor numerics and saves time or money; else the cheapest such, and
+    where there is none the first that fits. All of them fit and meet the targets at the high end of the error band. */
+export function recommended(document) {
+  const good = document.advice.filter((move) => move.fits && meets(move, document));
+  const same = good.filter((move) => ["nothing", "machine"].includes(move.changes));
+  if (kindOf(document.verdict) === "fits" && !document.verdict.missed && !missedOf(document)) return same.filter(saves).sort(byMoney)[0] ?? null;
+  const timed = same.filter(isTimed);
+  return [...(timed.length ? timed : same)].sort(byMoney)[0] ?? good[0] ?? null;
 }
 
-export function freed(move) {
-  const bytes = move.freed_bytes;
-  return bytes >= 0 ? t("frees {b} GiB", { b: gib(bytes) }) : t("costs {b} GiB", { b: gib(-bytes) });
-}
+const saves = (move) => (move.usd_change ?? 0) < 0 || (!known(move.usd_change) && (move.time_change ?? 0) < 0);
+const byMoney = (one, other) => (one.usd_per_million_tokens ?? Infinity) - (other.usd_per_million_tokens ?? Infinity);
 
 /** The button that makes the move; the new verdict is announced when it is there. */
 export function apply(move, kind = "") {

@@ -102,6 +102,15 @@ export function usdApart(values) {
   return (value) => usd(value, digits);
 }
 
+/** "2.54 M", "356 k", 9,876: three figures and a letter from ten thousand on, which no tile breaks. */
+export function compact(value) {
+  if (Math.abs(value) < 10000) return Math.abs(value) >= 1000 ? fixed(value) : significant(value, 3);
+  return stepped(value, COUNTS).filter(Boolean).join("\u00a0");
+}
+
+/** "$1.14 M": the same of money. */
+export const compactUsd = (value) => (Math.abs(value) < 10000 ? usd(value) : `$${compact(value)}`);
+
 /** 70.6B, 128k: a count in short. */
 export function short(value) {
   const [text, name] = stepped(value, COUNTS);

@@ -16,6 +16,15 @@ export const MISCOUNTED = ["nodes", "each"];
 /** `values`: option name -> text, as it is typed; only what was set. `model` may be the text of a config.json. */
 export const state = { tab: "train", values: {}, card: "" };
 
+/** The question that a page without one opens on. */
+export const START = {
+  tab: "serve",
+  values: { model: "llama-3.1-70b", on: CLUSTER, concurrency: "64", input_tokens: "1024", output_tokens: "1024", ttft: "2s", tpot: "50ms" },
+};
+let untouched = false;
+/** Whether nobody has asked anything yet: the page shows its own example. */
+export const isUntouched = () => untouched;
+
 const past = [];
 const listeners = [];
 let last = { name: "", at: 0 };
@@ -24,6 +33,7 @@ export const onChange = (listener) => listeners.push(listener);
 export const canUndo = () => past.length > 0;
 
 function changed() {
+  untouched = false;
   write();
   for (const listener of listeners) listener();
 }
@@ -114,6 +124,8 @@ export async function read(fragment) {
   }
   state.tab = TABS.includes(parts.get("tab")) ? parts.get("tab") : "train";
   state.values = values;
+  untouched = !parts.has("tab") && !Object.keys(values).length;
+  if (untouched) Object.assign(state, { tab: START.tab, values: { ...START.values } });
   state.card = parts.get("card") ?? "";
   return parts;
 }

@@ -6,6 +6,7 @@ import * as errors from "./errors.js";
 import * as labels from "./labels.js";
 import * as model from "./model.js";
 import * as parallel from "./parallel.js";
+import * as targets from "../targets.js";
 import * as workload from "./workload.js";
 
 let built = "";
@@ -34,7 +35,10 @@ export function build(tab, rows) {
 }
 
 /** Throws Refused where an input holds what cannot be asked. */
-export const check = () => cluster.check();
+export function check() {
+  cluster.check();
+  targets.check();
+}
 
 /** Brings all inputs up to date. Returns the words of the one that an error is about. Until the options of a tab have come, the inputs are still
     those of the tab before. */

@@ -71,7 +71,7 @@ function select(element, option, set, text) {
 
 const grouped = (text) => (/^\d{5,}$/.test(text) ? Number(text).toLocaleString("en") : text);
 
-const FROM = { default: () => t("Default"), model: () => t("From the model"), cluster: () => t("From the cluster"), runtime: () => t("From the runtime"), catalogue: () => t("From the catalogue"), measurements: () => t("From measurements") };
+const FROM = { default: () => t("Default"), model: () => t("From the model"), cluster: () => t("From the cluster"), runtime: () => t("From the runtime"), catalogue: () => t("From the catalogue"), measurements: () => t("From measurements"), chosen: () => t("Chosen for you") };
 
 function reason(used, option) {
   if (used && FROM[used.from]) return used.why ? `${FROM[used.from]()}${t(": ")}${tr(used.why)}` : FROM[used.from]();

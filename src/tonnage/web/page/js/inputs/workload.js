@@ -3,6 +3,12 @@ import { h } from "../dom.js";
 import { t } from "../words.js";
 import { refresh as refreshRow, row } from "./rows.js";
 
+/** Targets that no option of the verb is for: the page compares the answer with them, and the tab Plan searches with them. */
+const OWN = ["plan_deadline", "plan_budget"];
+const own = (name) => ({ name, kind: "text", choices: [], default: "" });
+const DEADLINE = [["plan_deadline", () => t("Deadline"), () => "30d, 12h"], ["plan_budget", () => t("Budget"), () => t("USD")]];
+const LEVEL = [["ttft", () => t("TTFT at most"), () => t("s or ms")], ["tpot", () => t("TPOT at most"), () => t("s or ms")]];
+
 const TRAINING = [
   ["sequence_length", () => t("Sequence length"), () => t("tokens")],
   ["global_batch_size", () => t("Global batch size"), () => t("sequences")],
@@ -35,14 +41,20 @@ const SERVING = [
   ["engine", () => t("Engine")],
 ];
 const ROWS = { train: TRAINING, tune: TUNING, serve: SERVING };
+const TARGETS = { train: DEADLINE, tune: DEADLINE, serve: LEVEL };
+const rowsOf = (tab) => [...(ROWS[tab] ?? TRAINING), ...(TARGETS[tab] ?? DEADLINE)];
 
-export const namesOf = (tab) => (ROWS[tab] ?? TRAINING).map(([name]) => name);
+export const namesOf = (tab) => rowsOf(tab).map(([name]) => name);
+
+/** The option of a row, undefined where the verb has none such. */
+const optionOf = (name, options) => (OWN.includes(name) ? own(name) : options.get(name));
 
 export function build(slot, tab, options) {
   const rows = ROWS[tab] ?? TRAINING;
-  slot.replaceChildren(h("legend", {}, t("Workload")), h("div", { class: "rows" }, rows.filter(([name]) => options.has(name)).map(([name, label, unit]) => row(options.get(name), label(), unit?.()))));
+  const made = (listed) => listed.filter(([name]) => optionOf(name, options)).map(([name, label, unit]) => row(optionOf(name, options), label(), unit?.()));
+  slot.replaceChildren(h("legend", {}, t("Workload")), h("div", { class: "rows" }, made(rows)), h("h3", { class: "aims" }, t("Targets")), h("div", { class: "rows" }, made(TARGETS[tab] ?? DEADLINE)));
 }
 
 export function refresh(slot, tab, options, answer) {
-  for (const name of namesOf(tab)) if (options.has(name)) refreshRow(options.get(name), answer, slot);
+  for (const name of namesOf(tab)) if (optionOf(name, options)) refreshRow(optionOf(name, options), answer, slot);
 }

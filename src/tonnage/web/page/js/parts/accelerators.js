@@ -5,7 +5,7 @@ import { h, icon, scroll, section } from "../dom.js";
 import { fixed, gib, said, usdApart } from "../numbers.js";
 import { change } from "../state.js";
 import { t, tr } from "../words.js";
-import { later, shown, without } from "./later.js";
+import { later, settled, shown, without } from "./later.js";
 
 const USUAL = ["H100-SXM-80GB", "H200-SXM-141GB", "B200-SXM-180GB", "MI300X", "A100-SXM-80GB", "L40S", "RTX-4090"];
 // What says how many accelerators there are, or follows from that.
@@ -21,7 +21,7 @@ export function draw(slot, answer, state) {
   if (!answer) return slot.replaceChildren();
   const again = () => draw(slot, answer, state);
   const load = workload(answer);
-  const question = { ...without(answer.question, ...SIZES, ...(answer.verb === "serve" ? SERVING_SIZES : [])), ...load };
+  const question = { ...without(settled(answer), ...SIZES, ...(answer.verb === "serve" ? SERVING_SIZES : [])), ...load };
   if (answer.verb === "train") question.train = true;
   const now = kindOf(answer.document.question.on?.value);
   const key = JSON.stringify([question, all, now]);

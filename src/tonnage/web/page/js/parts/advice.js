@@ -1,89 +1,121 @@
-/* Changes that were estimated again, each with a button that makes it; the nearest miss where none fits; then what the answer warns of. */
+/* The decision: changes that were estimated again as one table, the recommended first, each with a button that makes it; the nearest miss where none
+   fits. */
 import { figure, number, offer, path } from "../card.js";
 import { h, icon, section } from "../dom.js";
 import { WORDS } from "../marks.js";
-import { apply, freed, named } from "../moves.js";
-import { inLabels } from "../inputs/labels.js";
-import { change, gib, said, usd } from "../numbers.js";
+import { apply, named, recommended } from "../moves.js";
+import { change, compact, gib, said, usd } from "../numbers.js";
+import { meets } from "../targets.js";
 import { t, tr } from "../words.js";
-import { ofContext } from "./context.js";
 
-const FIRST = 5; // moves that are shown at once
+const FIRST = 4; // moves that are shown at once
 let unfolded = false; // the others stay open while the answer changes
 
 const CHANGES = {
-  nothing: () => t("same result"),
-  machine: () => t("another machine"),
-  workload: () => t("another workload"),
-  numerics: () => t("other numerics"),
-  method: () => t("another method"),
+  nothing: () => t("nothing else"),
+  machine: () => t("the machine"),
+  workload: () => t("the workload"),
+  numerics: () => t("the numerics"),
+  method: () => t("the method"),
 };
 
 export function draw(slot, answer) {
   if (!answer) return slot.replaceChildren();
   slot.classList.toggle("old", !answer.settled);
   slot.setAttribute("aria-busy", String(!answer.settled));
-  if (!answer.settled) return slot.children.length ? undefined : section(slot, t("Next best moves"), null, h("p", { class: "note waiting" }, t("Working it out…")));
+  const title = t("Suggestions (re-estimated)");
+  if (!answer.settled) return slot.children.length ? undefined : section(slot, title, null, h("p", { class: "note waiting" }, t("Working it out…")));
   const { document } = answer;
   offer("advice", document.advice.map((move) => terms(move, document)));
-  const note = !document.advice.length ? null : answer.verb === "serve"
-    ? t("Bytes of the fullest rank. Time: of the whole cluster for a token of prompts or answers, not TPOT. Money: for the same token")
-    : t("Bytes of the fullest rank. Time: of the whole cluster for a token. Money: for the same token");
-  const found = answer.unadvised ? [h("p", { class: "note" }, tr(answer.unadvised))] : [moves(document), miss(document)];
-  section(slot, t("Next best moves"), note, ...found, warnings(document));
+  const redraw = () => draw(slot, answer);
+  const found = answer.unadvised ? [h("p", { class: "note" }, tr(answer.unadvised))] : [decision(answer, redraw), miss(document)];
+  section(slot, title, null, ...found);
 }
 
-function moves(document) {
-  const rows = document.advice.map((move, i) => row(move, i, document));
-  if (rows.length) return [h("ol", { class: "advice" }, rows.slice(0, FIRST)), rows.length > FIRST ? more(rows.slice(FIRST)) : null];
-  return document.nearest_miss ? null : h("p", { class: "note" }, t("None that was tried is better."));
+function decision({ document, verb }, redraw) {
+  const { advice } = document;
+  if (!advice.length) return document.nearest_miss ? null : h("p", { class: "note" }, t("None that was tried is better."));
+  const best = recommended(document);
+  const order = [...(best ? [best] : []), ...advice.filter((move) => move !== best)];
+  const shown = unfolded ? order : order.slice(0, FIRST);
+  const heads = [[t("Suggestion"), "l"], [t("GiB per GPU"), ""], [verb === "serve" ? t("TPOT, tokens/s") : t("Speed"), ""], [t("USD per 1M tokens"), ""], [t("What it changes"), "l"]];
+  const table = h("table", { class: "decision" }, h("caption", { class: "vh" }, t("Suggestions (re-estimated)")),
+    h("thead", {}, h("tr", {}, heads.map(([words, kind]) => h("th", { scope: "col", class: kind || null }, words)), h("th", { scope: "col" }, h("span", { class: "vh" }, t("Apply"))))),
+    h("tbody", {}, now(document, verb), shown.map((move) => row(move, advice.indexOf(move), document, verb, move === best))));
+  return [
+    table,
+    order.length > FIRST ? h("button", { type: "button", class: "btn more", "data-key": "more moves", id: "more-moves", "aria-expanded": String(unfolded), onclick: () => ((unfolded = !unfolded), redraw()) }, unfolded ? t("Fewer") : t("{n} more", { n: order.length - FIRST })) : null,
+    best ? null : h("p", { class: "note" }, t("No change recommended: none meets every target and leaves workload and numerics as they are.")),
+  ];
 }
 
-function more(rows) {
-  const fold = h("details", { class: "more", open: unfolded }, h("summary", { id: "more-moves" }, t("{n} more", { n: rows.length })), h("ol", { class: "advice", start: FIRST + 1 }, rows));
-  fold.addEventListener("toggle", () => (unfolded = fold.open));
-  return fold;
+/** What is asked about now, as the first row. */
+function now({ verdict, serving, run, cost, step_time: step }, verb) {
+  const million = verb === "serve" ? serving?.cost_per_million_tokens?.value : cost && (run?.seconds ? cost.value / run.tokens.value * 1e6 : run?.tokens_per_second && step ? cost.value / (run.tokens_per_second.value * step.value) * 1e6 : null);
+  const speed = verb === "serve" ? serving?.tpot_seconds && said(serving.tpot_seconds.value, "seconds") : run?.tokens_per_second && rate(run.tokens_per_second.value);
+  return h("tr", { class: "now" }, h("th", { scope: "row" }, t("Now")), cell(t("GiB per GPU"), gib(verdict.needed_bytes)), cell(t("Speed"), speed || DASH), cell(t("USD per 1M tokens"), known(million) ? usd(million) : DASH), h("td", { class: "l" }), h("td"));
 }
 
-function row(move, i, document) {
-  const kind = move.fits && move.serves !== false ? "fits" : "no";
+const DASH = "–";
+const rate = (value) => `${compact(value)} ${t("tokens/s")}`;
+
+/** A cell that says its column's name where the table stands as cards, on a phone. */
+const cell = (head, ...body) => h("td", { "data-head": head }, h("span", {}, body));
+
+function row(move, i, document, verb, best) {
+  const good = move.fits && meets(move, document);
+  const kind = good ? "fits" : move.fits && move.serves !== false ? "tight" : "no";
+  const words = { fits: WORDS.fits, tight: () => t("may miss the targets"), no: () => (move.fits ? t("Fits, not in time") : WORDS.no()) };
+  const notes = [h("span", { class: kind }, icon(kind), " ", words[kind]()), market(move)].filter(Boolean);
   return h(
-    "li",
-    {},
-    h("span", { class: "moves" }, named(move, document), h("small", {}, [CHANGES[move.changes](), user(move), market(move)].filter(Boolean).join(" · "))),
-    h("span", {}, number(path("advice", i, "freed"), freed(move))),
-    h("span", {}, part(i, "time", move.time_change, change, t("cluster time a token"), t("time unknown"))),
-    h("span", {}, part(i, "money", ...(known(move.usd_change) || !known(move.usd_per_million_tokens) ? [move.usd_change, change, t("money a token")] : [move.usd_per_million_tokens, usd, t("per 1M tokens")]), t("money unknown"))),
-    h("span", { class: kind }, icon(kind), " ", move.fits && kind === "no" ? t("Fits, not in time") : WORDS[kind]()),
-    apply(move),
+    "tr",
+    { class: best ? "best" : null, "data-move": move.text },
+    h("th", { scope: "row" }, best ? h("b", { class: "pickme" }, t("Recommended")) : null, h("span", { class: "moves" }, named(move, document)), h("small", {}, notes.flatMap((each, at) => (at ? [" · ", each] : [each])))),
+    cell(t("GiB per GPU"), gib(document.verdict.needed_bytes), " → ", number(path("advice", i, "freed"), gib(move.needed_bytes))),
+    cell(t("Speed"), speed(move, i, document, verb)),
+    cell(t("USD per 1M tokens"), money(move, i)),
+    h("td", { class: "l", "data-head": t("What it changes") }, CHANGES[move.changes]()),
+    h("td", {}, apply(move, best ? "go" : "")),
   );
 }
 
 const known = (value) => value !== null && value !== undefined;
 
-/** A figure of a move over what it is of. */
-function part(i, name, value, write, words, unknown) {
-  return known(value) ? [number(path("advice", i, name), write(value)), h("small", {}, words)] : h("span", { class: "unknown" }, unknown);
+function speed(move, i, { run, serving }, verb) {
+  const parts = [];
+  const then = verb === "serve" ? move.tokens_per_second : known(move.time_change) && run?.tokens_per_second ? run.tokens_per_second.value / (1 + move.time_change) : null;
+  if (known(move.tpot_seconds)) parts.push(number(path("advice", i, "tpot"), said(move.tpot_seconds, "seconds")));
+  else if (!known(then) && known(move.step_seconds)) parts.push(number(path("advice", i, "step"), t("{time} a step", { time: said(move.step_seconds, "seconds") })));
+  if (known(then) && !known(move.tpot_seconds)) parts.push(rate(then));
+  const small = [known(then) && known(move.tpot_seconds) ? rate(then) : null, known(move.time_change) ? number(path("advice", i, "time"), change(1 / (1 + move.time_change) - 1)) : null].filter(Boolean);
+  if (!parts.length && !small.length) return h("span", { class: "unknown" }, t("unknown"));
+  return [parts, small.length ? h("small", {}, small.flatMap((each, at) => (at ? [", ", each] : [each]))) : null];
 }
 
-/** What one user of a served model then waits for. */
-const user = (move) => (known(move.tpot_seconds) ? t("TPOT {time}", { time: said(move.tpot_seconds, "seconds") }) : null);
+function money(move, i) {
+  if (!known(move.usd_per_million_tokens)) return h("span", { class: "unknown" }, t("unknown"));
+  return [number(path("advice", i, "million"), usd(move.usd_per_million_tokens)), known(move.usd_change) ? h("small", {}, number(path("advice", i, "money"), change(move.usd_change))) : null];
+}
 
 /** Whose price it has, where that is not the provider of the machine that was asked about. */
 const market = (move) => (move.provider ? t("price of {provider}", { provider: move.provider }) : null);
 
 /** The figures of a move, which the answer states without TERMs. */
 function terms(move, document) {
-  const now = document.memory;
-  const then = figure(t("needed then"), move.needed_bytes, "bytes", { basis: now.basis, text: t("estimated again with the change"), source: move.text });
-  const made = { freed: figure(move.freed_bytes >= 0 ? t("freed on the fullest rank") : t("costs on the fullest rank"), Math.abs(move.freed_bytes), "bytes", { combine: "difference", basis: now.basis, children: move.freed_bytes >= 0 ? [now, then] : [then, now], source: move.text }) };
-  const million = known(move.usd_per_million_tokens) ? figure(t("a million tokens then"), move.usd_per_million_tokens, "USD", { text: t("estimated again with the change"), source: move.text }) : null;
+  const before = document.memory;
+  const again = { text: t("estimated again with the change"), source: move.text };
+  const then = figure(t("needed then"), move.needed_bytes, "bytes", { basis: before.basis, ...again });
+  const made = { freed: figure(move.freed_bytes >= 0 ? t("freed on the fullest rank") : t("costs on the fullest rank"), Math.abs(move.freed_bytes), "bytes", { combine: "difference", basis: before.basis, children: move.freed_bytes >= 0 ? [before, then] : [then, before], source: move.text }) };
+  const million = known(move.usd_per_million_tokens) ? figure(t("a million tokens then"), move.usd_per_million_tokens, "USD", again) : null;
+  if (million) made.million = million;
+  if (known(move.tpot_seconds)) made.tpot = figure(t("TPOT then"), move.tpot_seconds, "seconds", again);
+  if (known(move.step_seconds)) made.step = figure(t("time of a step then"), move.step_seconds, "seconds", again);
   if (known(move.time_change)) {
-    made.time = figure(t("change of the cluster's time for a token"), move.time_change, "", { text: t("time then / time now - 1; time = 1 / tokens a second of all accelerators"), source: move.text });
+    made.time = figure(t("change of the cluster's speed"), 1 / (1 + move.time_change) - 1, "", { text: t("tokens a second then / now - 1, of all accelerators"), source: move.text });
   }
   if (known(move.usd_change)) {
     made.money = figure(t("change of the money for a token"), move.usd_change, "", { text: t("money then / money now - 1, both estimated"), source: move.text, children: million ? [million] : [] });
-  } else if (million) made.money = million;
+  }
   return made;
 }
 
@@ -97,10 +129,4 @@ function miss(document) {
     h("p", { class: "moves" }, named(near, document), " ", apply(near)),
     near.smallest_machine ? h("p", {}, t("It fits on {machine}.", { machine: near.smallest_machine }), " ", apply({ change: { on: near.smallest_machine }, text: `--on ${near.smallest_machine}` })) : null,
   );
-}
-
-function warnings(document) {
-  const texts = document.warnings.filter((text) => text !== ofContext(document));
-  if (!texts.length) return null;
-  return h("div", { class: "warnings" }, h("h3", {}, t("To know")), h("ul", {}, texts.map((text) => h("li", {}, inLabels(tr(text))))));
 }

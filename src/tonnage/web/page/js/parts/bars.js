@@ -1,4 +1,5 @@
-/* Memory of each group of ranks as one bar: its components, the usable and capacity lines, the error band, and red hatch beyond what is usable. */
+/* Memory of each group of ranks as one bar: its components, the usable and capacity lines, the error band, and red hatch beyond what is usable.
+   Where all ranks are alike the bar below the verdict says it all. */
 import { childPath, number, path } from "../card.js";
 import { h, section, widthOf } from "../dom.js";
 import { name, patternOf } from "../marks.js";
@@ -16,6 +17,7 @@ export function draw(slot, answer) {
   const { document } = answer;
   const groups = groupsOf(document);
   const plot = h("div", { class: "plot" });
+  if (groups.length === 1) return section(slot, t("Memory per GPU"), groupNote(document, groups));
   section(slot, t("Memory per GPU"), groupNote(document, groups), h("div", { class: "bars" }, names(groups), plot, totals(groups)), key(document, groups));
   plot.append(drawing(document, groups, widthOf(plot, "bars", 320)));
 }
@@ -28,7 +30,8 @@ function totals(groups) {
   return h("div", { class: "val" }, groups.map((group) => h("div", {}, number(path("ranks", group.index), gib(group.term.value)), h("span", { class: "unit" }, " GiB"))));
 }
 
-function drawing(document, groups, width) {
+/** The bars of the groups. */
+export function drawing(document, groups, width) {
   const { usable_bytes: usable, band, needed_bytes: needed } = document.verdict;
   const capacity = capacityOf(document);
   const most = Math.max(...groups.map((group) => group.term.value), usable ?? 0, capacity ?? 0, band?.[1] ?? 0) * 1.04;
@@ -93,14 +96,17 @@ function lines(usable, capacity, x, bottom, width) {
   return [...marks, text, apart ? label(x(capacity) + 5, 12, more) : null];
 }
 
-function key(document, groups) {
-  const parts = fullestOf(groups).term.children.filter((part) => groups.some((group) => group.term.children.some((child) => child.name === part.name && child.value)));
+/** What the patterns mean; with `figures` also how much of each there is on the fullest rank. */
+export function key(document, groups, figures = false) {
+  const full = fullestOf(groups);
+  const much = (part) => (figures ? [" ", number(childPath(path("ranks", full.index), full.term, full.term.children.indexOf(part)), gib(part.value))] : []);
+  const parts = full.term.children.filter((part) => groups.some((group) => group.term.children.some((child) => child.name === part.name && child.value)));
   const band = s("svg", { class: "sw chart", "aria-hidden": "true" }, s("rect", { class: "bandbox", width: 18, height: 12 }), s("path", { class: "band", d: "M1 2v8M1 6H17m0 -4v8" }));
   const over = s("svg", { class: "sw", "aria-hidden": "true" }, s("rect", { class: "over", x: 1, y: 1, width: 16, height: 10 }));
   const beyondUsable = groups.some((group) => group.term.value > (document.verdict.usable_bytes ?? Infinity));
   return legend([
-    ...parts.map((part) => [patternOf(part.name), name(part)]),
-    ...(document.verdict.band ? [[band, t("error band")]] : []),
+    ...parts.map((part) => [patternOf(part.name), name(part), ...much(part)]),
+    ...(document.verdict.band ? [[band, t("error band"), ...(figures ? [` ${document.verdict.band.map((edge) => gib(edge)).join("–")}`] : [])]] : []),
     ...(beyondUsable ? [[over, t("over the usable line")]] : []),
   ]);
 }

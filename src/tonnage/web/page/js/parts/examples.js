@@ -1,15 +1,31 @@
-/* Three questions to start from. Names of models and machines are not translated. */
+/* Questions to start from, as cards: shown until somebody changes something. Names of models and machines are not translated. */
 import { h } from "../dom.js";
-import { change } from "../state.js";
+import { change, isUntouched, START, state } from "../state.js";
 import { t } from "../words.js";
 
+/* [title, what of it, tab, its inputs] */
 const EXAMPLES = [
-  ["Llama-3.1-70B · 8 × 8 × H100", () => t("Train"), "train", { model: "llama-3.1-70b", on: "8x8xH100-SXM-80GB", tensor_parallel_size: 8, pipeline_parallel_size: 4, global_batch_size: 128, sequence_length: 8192, tokens: "100B" }],
-  ["Llama-3.1-8B · 1 × RTX 4090", () => t("Fine-tune"), "tune", { model: "llama-3.1-8b", on: "RTX-4090", method: "qlora", sequence_length: 2048 }],
-  ["Qwen3-32B · 2 × H200", () => t("Serve"), "serve", { model: "qwen3-32b", on: "2xH200-SXM-141GB", input_tokens: 8192, output_tokens: 1024, concurrency: 16 }],
+  ["Llama-3.1-70B, 8 × H100", () => t("Serve 64 users, with targets"), "serve", START.values],
+  ["DeepSeek-R1, 16 × H100", () => t("Serve over two nodes"), "serve", { model: "deepseek-r1", on: "2x8xH100-SXM-80GB" }],
+  ["Llama-3.1-70B, 1 × H100", () => t("Serve 16 users: what would make it fit"), "serve", { model: "llama-3.1-70b", on: "H100-SXM-80GB", concurrency: "16" }],
+  ["Llama-3.1-8B, RTX 4090", () => t("Fine-tune with QLoRA"), "tune", { model: "llama-3.1-8b", on: "RTX-4090", method: "qlora", sequence_length: "2048" }],
+  ["Llama-3.1-70B, 64 × H100", () => t("Train on 1T tokens by a deadline"), "train", { model: "llama-3.1-70b", on: "8x8xH100-SXM-80GB", tokens: "1T", plan_deadline: "120d" }],
 ];
 
-export function examples() {
-  const buttons = EXAMPLES.map(([name, what, tab, values]) => h("button", { type: "button", class: "btn", "data-example": tab, onclick: () => change(values, tab) }, `${name} · `, what()));
-  return h("div", { class: "starts" }, h("small", {}, t("Or start from one of these")), buttons);
+const key = (tab, values) => JSON.stringify([tab, Object.entries(values).sort()]);
+const isShown = ([, , tab, values]) => key(state.tab, state.values) === key(tab, values);
+
+export function draw(slot) {
+  slot.setAttribute("aria-label", t("Examples"));
+  if (state.values.model && !(isUntouched() || EXAMPLES.some(isShown))) return slot.replaceChildren();
+  const cards = EXAMPLES.map((each, i) => {
+    const [title, what, tab, values] = each;
+    return h("button", { type: "button", class: "example", "data-example": tab, "data-key": `example ${i}`, "aria-pressed": String(isShown(each)), onclick: () => begin(values, tab) }, h("b", {}, title), h("small", {}, what()));
+  });
+  slot.replaceChildren(h("div", { class: "starts" }, cards));
+}
+
+/** An example is a whole question: nothing older stays beside it. */
+function begin(values, tab) {
+  change({ ...Object.fromEntries(Object.keys(state.values).map((name) => [name, null])), ...values }, tab);
 }

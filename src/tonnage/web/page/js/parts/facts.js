@@ -1,49 +1,65 @@
-/* The row of figures below the verdict: speed, time and money. What nobody knows is said to be unknown. */
+/* The row of figures below the verdict: speed, time and money, each with its band and its target where one was set. What nobody knows is said to be
+   unknown. */
 import { figure, number, offer, path } from "../card.js";
-import { h } from "../dom.js";
-import { fixed, human, joules, percent, seconds, short, significant, usd } from "../numbers.js";
+import { h, icon } from "../dom.js";
+import { compact, compactUsd, joules, percent, seconds, short, significant, usd } from "../numbers.js";
 import { promptWords } from "../prompts.js";
+import { judged } from "../targets.js";
 import { t } from "../words.js";
 
 export function draw(slot, answer) {
   slot.setAttribute("aria-label", t("Facts"));
   if (!answer) return slot.replaceChildren();
   const facts = answer.verb === "serve" ? serving(answer.document) : training(answer.document);
-  slot.replaceChildren(h("dl", {}, facts.map(([name, where, text, small]) => entry(name, where, text, small))));
+  const targets = new Map(judged(answer.document).map((each) => [each.name, each]));
+  slot.replaceChildren(h("dl", {}, facts.map(([name, where, text, small, band, target]) => entry(name, where, text, small, band, targets.get(target)))));
 }
 
-function entry(name, where, text, small) {
+function entry(name, where, text, small, band, target) {
   const value = text === null ? h("span", { class: "unknown" }, t("unknown")) : number(where, text);
-  return h("div", {}, h("dt", {}, name), h("dd", {}, value, h("small", {}, small || "\u00a0")));
+  return h("div", {}, h("dt", {}, name, target ? mark(target) : null), h("dd", {}, value, band ? h("small", { class: "range" }, band) : null, h("small", {}, small || (band ? null : "\u00a0"))));
 }
+
+const KEPT = { fits: () => t("target met"), tight: () => t("target inside the error band"), no: () => t("target missed") };
+
+/** Whether the target is met: at the high end of the band, by the estimate alone, or not. */
+const mark = ({ kind, text }) => h("span", { class: "aim" }, h("span", { class: kind }, icon(kind)), ` ≤ ${text}`, h("span", { class: "vh" }, t("; "), KEPT[kind]()));
 
 /** The text of a TERM, or null where there is none. */
 const text = (term, write) => (term ? write(term.value) : null);
-const time = (value) => seconds(value).join(" ");
-const range = (band, write = time) => (band ? t("{low} to {high}", { low: write(band[0]), high: write(band[1]) }) : "");
-const rate = (value) => (value >= 100 ? fixed(value) : significant(value, 3));
+const time = (value) => seconds(value).join("\u00a0");
+/** "139 to 797 ms": the unit once where both ends have the same. */
+function range(band, write = seconds) {
+  if (!band) return "";
+  const [[low, first], [high, last]] = band.map((edge) => [write(edge)].flat());
+  return first === last || first === undefined ? [t("{low} to {high}", { low, high }), last].filter(Boolean).join("\u00a0") : t("{low} to {high}", { low: `${low} ${first}`, high: `${high} ${last}` });
+}
+const rate = (value) => (value >= 100 ? compact(value) : significant(value, 3));
+const rates = (value) => [rate(value), t("tokens/s")];
+const days = (value) => (value < 2 * 86400 ? seconds(value) : [significant(value / 86400, 3), t("days")]);
 
 function training({ run, cost, energy, question, warnings, step_time: step }) {
   const n = question.accelerators?.value ?? 1;
   const each = run?.tokens_per_second && share(run.tokens_per_second, n);
   offer("facts", { "tokens per second and GPU": each });
   const whole = run?.seconds;
-  const days = (value) => (value < 2 * 86400 ? time(value) : significant(value / 86400, 3));
+  const band = step && run?.step_time_band; // of the whole run the same, as a part of it
+  const wide = (value) => band && value && band.map((edge) => (edge / step.value) * value);
   const middle = whole
     ? [
-        [t("Days"), path("run", "seconds"), text(whole, days), t("for {tokens} tokens", { tokens: short(run.tokens.value) })],
-        [t("GPU-hours"), path("run", "accelerator_hours"), text(run.accelerator_hours, (value) => significant(value, 5)), gpus(n)],
+        [t("Days"), path("run", "seconds"), text(whole, (value) => (value < 2 * 86400 ? time(value) : days(value)[0])), t("for {tokens} tokens", { tokens: short(run.tokens.value) }), range(wide(whole.value), days), "plan_deadline"],
+        [t("GPU-hours"), path("run", "accelerator_hours"), text(run.accelerator_hours, compact), gpus(n), range(wide(run.accelerator_hours?.value), compact)],
       ]
     : [
-        [t("time of a step"), "step_time", text(step, time), range(run?.step_time_band)],
+        [t("time of a step"), "step_time", text(step, time), "", range(band)],
         [t("Days"), "", null, t("give the training tokens")],
       ];
   return [
-    [t("tokens/s/GPU"), path("facts", "tokens per second and GPU"), text(each, rate), range(run?.step_time_band && rates(run, step, n), rate)],
+    [t("tokens/s/GPU"), path("facts", "tokens per second and GPU"), text(each, rate), "", range(speeds(run, step, n), rates)],
     [t("MFU"), path("run", "mfu"), text(run?.mfu, percent), run?.hfu ? t("HFU {share}", { share: percent(run.hfu.value) }) : ""],
     ...middle,
-    [whole ? t("cost") : t("cost of a step"), "cost", text(cost, usd), priced(cost, whole ? whole.value : step?.value, n, warnings)],
-    [whole ? t("energy") : t("energy of a step"), "energy", text(energy, (value) => joules(value).join(" ")), question.pue ? `PUE ${question.pue.value}` : ""],
+    [whole ? t("cost") : t("cost of a step"), "cost", text(cost, compactUsd), priced(cost, whole ? whole.value : step?.value, n, warnings), range(wide(cost?.value), compactUsd), "plan_budget"],
+    [whole ? t("energy") : t("energy of a step"), "energy", text(energy, (value) => joules(value).join("\u00a0")), question.pue ? `PUE ${question.pue.value}` : ""],
   ];
 }
 
@@ -67,19 +83,19 @@ function share(whole, n) {
   return figure(t("tokens a second and accelerator"), whole.value / n, "tokens/s", { combine: "ratio", basis: whole.basis, text: `${whole.name} / ${t("accelerators")}`, children: [whole, count] });
 }
 
-/** Speeds at the two ends of the step's band; the longer step is the slower speed. */
-function rates({ tokens_per_second: all, step_time_band: [low, high] }, step, n) {
-  const tokens = step && all.value * step.value;
-  return tokens ? [tokens / high / n, tokens / low / n] : null;
+/** Speeds of a GPU at the two ends of the step's band; the longer step is the slower speed. */
+function speeds(run, step, n) {
+  const tokens = step && run?.step_time_band && run.tokens_per_second && run.tokens_per_second.value * step.value;
+  return tokens ? run.step_time_band.map((edge) => tokens / edge / n).reverse() : null;
 }
 
 function serving({ serving: of, question, cost, warnings }) {
   return [
-    [t("TTFT"), path("serving", "ttft_seconds"), text(of?.ttft_seconds, time), [promptWords(question), range(of?.ttft_band)].filter(Boolean).join(" · ")],
-    [t("TPOT"), path("serving", "tpot_seconds"), text(of?.tpot_seconds, time), range(of?.tpot_band)],
+    [t("TTFT"), path("serving", "ttft_seconds"), text(of?.ttft_seconds, time), promptWords(question), range(of?.ttft_band), "ttft"],
+    [t("TPOT"), path("serving", "tpot_seconds"), text(of?.tpot_seconds, time), "", range(of?.tpot_band), "tpot"],
     [t("tokens/s/user"), path("serving", "tokens_per_second_per_user"), text(of?.tokens_per_second_per_user, rate), ""],
     [t("tokens/s/GPU"), path("serving", "tokens_per_second_per_gpu"), text(of?.tokens_per_second_per_gpu, rate), t("of answers")],
-    [t("concurrency"), path("serving", "concurrency"), text(of?.concurrency, (value) => human(value, "")[0]), t("requests at most")],
-    [t("cost / 1M tokens"), path("serving", "cost_per_million_tokens"), text(of?.cost_per_million_tokens, usd), counted(of?.cost_per_million_tokens, priced(cost, of?.tpot_seconds ? 3600 : null, question.accelerators?.value ?? 1, warnings))],
+    [t("concurrency"), path("serving", "concurrency"), text(of?.concurrency, compact), t("requests at most")],
+    [t("cost / 1M tokens"), path("serving", "cost_per_million_tokens"), text(of?.cost_per_million_tokens, compactUsd), counted(of?.cost_per_million_tokens, priced(cost, of?.tpot_seconds ? 3600 : null, question.accelerators?.value ?? 1, warnings))],
   ];
 }

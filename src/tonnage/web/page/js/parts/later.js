@@ -74,3 +74,6 @@ export function shown({ made, error, current }, body) {
 export function without(question, ...names) {
   return Object.fromEntries(Object.entries(question).filter(([name]) => !names.includes(name)));
 }
+
+/** The question of an answer with what was chosen for it: searches choose nothing themselves, and know no option that says so. */
+export const settled = ({ question, document }) => ({ ...without(question, "as_is"), ...(document.chosen?.change ?? {}) });

@@ -6,7 +6,7 @@ import { counted, gib } from "../numbers.js";
 import { change } from "../state.js";
 import { legend } from "../svg.js";
 import { t, tr } from "../words.js";
-import { later, shown } from "./later.js";
+import { later, settled, shown } from "./later.js";
 
 const KIND = { fits: "fits", tight: "tight", "not served": "fits", "does not fit": "no" };
 const words = (kind) => ({ fits: t("Fits"), tight: t("Tight"), no: t("Does not fit"), unknown: t("unknown") })[kind];
@@ -57,7 +57,7 @@ export function draw(slot, answer, state) {
   const heads = columns(wanted.length, answer);
   const lengths = heads.map((head) => (head === wanted.length && answer.question[wanted.across] === undefined ? OWN : head));
   const down = Object.fromEntries(Object.entries(wanted.down).map(([name, { asked }]) => [name, asked]));
-  const question = { ...answer.question, on: inFull(answer), ...wanted.more, ...down, [wanted.across]: lengths };
+  const question = { ...settled(answer), on: inFull(answer), ...wanted.more, ...down, [wanted.across]: lengths };
   if (answer.verb === "train") question.train = true;
   const key = JSON.stringify([question, wanted]); // what is asked may stay where the place in it moves
   const asked = later("matrix", key, answer.signal, async (signal) => ({ wanted, heads, ...(await ask("compare", question, signal)) }), () => draw(slot, answer, state), 350);

@@ -10,11 +10,14 @@ import { change, cluster, state as inputs } from "../state.js";
 import { language, t, tr } from "../words.js";
 import { later, stop } from "./later.js";
 
+/* Which goal is taken where none was chosen. */
+const AUTOMATIC = { train: () => t("automatic: fastest of one machine, cheapest of several"), serve: () => t("automatic: least cost, without prices fewest GPUs") };
+
 /* [state's name, option, label, unit or choices]. Names that begin with plan_ are of this tab alone. */
 const FIELDS = {
   train: () => [
     ["plan_on", "on", t("Machines"), t("names with commas; 8x sets a number")],
-    ["plan_goal", "goal", t("Goal"), [["", t("as it suits")], ["fastest", t("fastest")], ["cheapest", t("cheapest")], ["fewest", t("fewest accelerators")]]],
+    ["plan_goal", "goal", t("Goal"), [["", t("automatic")], ["fastest", t("fastest")], ["cheapest", t("cheapest")], ["fewest", t("fewest accelerators")]]],
     ["tokens", "tokens", t("Training tokens"), t("such as 100B")],
     ["plan_deadline", "deadline", t("Deadline"), t("such as 30d")],
     ["plan_budget", "budget", t("Budget"), t("USD, such as 100k")],
@@ -24,7 +27,7 @@ const FIELDS = {
   ],
   serve: () => [
     ["plan_on", "on", t("Machines"), t("names with commas; 8x sets a number")],
-    ["plan_aim", "goal", t("Goal"), [["", t("as it suits")], ["cost", t("least cost")], ["accelerators", t("fewest accelerators")], ["tpot", t("fastest tokens")], ["ttft", t("soonest first token")], ["goodput", t("most requests")], ["token-cost", t("cheapest tokens")]]],
+    ["plan_aim", "goal", t("Goal"), [["", t("automatic")], ["cost", t("least cost")], ["accelerators", t("fewest accelerators")], ["tpot", t("fastest tokens")], ["ttft", t("soonest first token")], ["goodput", t("most requests")], ["token-cost", t("cheapest tokens")]]],
     ["concurrency", "concurrency", t("Concurrent users"), t("users")],
     ["ttft", "ttft", t("First token within"), t("such as 500ms")],
     ["tpot", "tpot", t("Each token within"), t("such as 30ms")],
@@ -45,7 +48,12 @@ const SETTLING = 400; // milliseconds without an input before a search begins
 let last = null;
 let progress = new Map(); // what is counted -> {done, of}
 let best = null; // the best plan so far of a search that goes on
+let begun = ""; // the question of which somebody began the search
 let draws = () => {};
+
+/** Whether anything was said of what the plan is for: without that no search begins by itself. */
+const WISHES = ["tokens", "concurrency", "ttft", "tpot"];
+const isWished = (verb) => FIELDS[verb]().some(([name]) => name in inputs.values && (name.startsWith("plan_") || WISHES.includes(name)));
 
 /** The search whose answer stands on the tab: {document, status, command}, or null. */
 export const found = () => last;
@@ -97,7 +105,13 @@ export function draw(slot, answer, state) {
     below(slot, verb, "", null, h("p", { class: "err" }, error.message));
     return;
   }
-  const box = later("plan", JSON.stringify(asked), null, (signal) => searched(asked, verb, signal), draws, SETTLING);
+  const key = JSON.stringify(asked);
+  if (!isWished(verb) && begun !== key) {
+    stop("plan");
+    last = null;
+    return below(slot, verb, "", null, idle(key));
+  }
+  const box = later("plan", key, null, (signal) => searched(asked, verb, signal), draws, SETTLING);
   last = box.made?.verb === verb && !box.error ? box.made : null;
   const running = !box.current && !box.stopped;
   below(slot, verb, box.error?.message ?? "", last && box.current ? note(last.document, verb) : null, running ? waiting() : null, box.stopped ? stopped() : null,
@@ -155,7 +169,7 @@ function field([name, , text, unit]) {
   const box = Array.isArray(unit)
     ? h("select", { name, onchange: send }, unit.map(([each, said]) => h("option", { value: each }, said)))
     : h("input", { name, autocomplete: "off", spellcheck: "false", onchange: send });
-  return h("label", { class: "wish" }, h("span", {}, text), box, h("small", {}, Array.isArray(unit) ? "" : unit));
+  return h("label", { class: "wish" }, h("span", {}, text), box, h("small", {}, Array.isArray(unit) ? AUTOMATIC[verbNow()]() : unit));
 }
 
 /** What is set, but not under a hand that types. */
@@ -179,6 +193,16 @@ const about = (option, message) => message.replace(/^--/, "").replaceAll("-", "_
 function waiting() {
   const cancel = h("button", { type: "button", class: "btn", "data-key": "cancel plan", onclick: () => (stop("plan"), draws()) }, t("Cancel"));
   return h("div", { class: "searching" }, h("progress", { "aria-label": t("Search") }), h("span", { "data-counts": "" }, counts()), cancel, h("p", { "data-best": "" }, soFar()));
+}
+
+/** Before a search: what it would look for, and the button that begins it. */
+function idle(key) {
+  const begin = () => {
+    begun = key;
+    stop("plan", false);
+    draws();
+  };
+  return h("p", { class: "searching" }, h("span", {}, t("Say what the plan is for, or search as it is.")), h("button", { type: "button", class: "btn go", "data-key": "search plan", onclick: begin }, t("Search")));
 }
 
 function stopped() {

@@ -2,7 +2,7 @@
 import { launch } from "../api.js";
 import { h, say } from "../dom.js";
 import { t, tr } from "../words.js";
-import { later } from "./later.js";
+import { later, settled } from "./later.js";
 import { found } from "./plan.js";
 import "../print.js";
 
@@ -22,17 +22,29 @@ export function draw(slot, answer, state) {
   slot.replaceChildren(h("h2", { id }, t("Reproduce this page")), block(t("Command line"), broken(command)), ...(plan ? planned(plan) : launched(slot, answer, state)));
 }
 
+/** Parallel sizes of the best plan, all of them: launch settings leave out those that are 1. */
+function sizes(plan) {
+  const of = plan.options ?? plan;
+  const named = [["TP", "tensor"], ["PP", "pipeline"], ["CP", "context"], ["EP", "expert"], ["DP", "data"]].map(([letters, name]) => [letters, of[`${name}_parallel_size`] ?? (plan.options ? 1 : undefined)]);
+  const text = [...named, ["DP", plan.options ? undefined : plan.replicas]].filter(([, size]) => size).map(([letters, size]) => `${letters}\u00a0${size}`).join(" · ");
+  return text ? [h("p", { class: "note" }, t("Parallel sizes of the best plan: {sizes}", { sizes: text }))] : [];
+}
+
 function planned({ document }) {
-  const { launch: settings = [], launch_lacks: lacks = [] } = document.plans?.[0] ?? {};
-  const shown = settings.length ? [block(t("Launch settings of the best plan"), broken(settings.join(" ")))] : [];
+  const best = document.plans?.[0];
+  const { launch: settings = [], launch_lacks: lacks = [] } = best ?? {};
+  const shown = [...(best ? sizes(best) : []), ...settingsOf(settings)];
   if (!lacks.length) return shown;
   const note = settings.length ? `not said by these settings: ${lacks.join(", ")}.` : `nothing is written down here of ${lacks[0]}.`;
   return [...shown, h("p", { class: "note" }, tr(note))];
 }
 
+const settingsOf = (settings) => (settings.length ? [block(t("Launch settings of the best plan"), broken(settings.join(" ")))] : []);
+
 function launched(slot, answer, state) {
-  const key = JSON.stringify([answer.verb, answer.question]);
-  const { made, error } = later("launch", key, answer.signal, (signal) => launch(answer.verb, answer.question, signal), () => draw(slot, answer, state), 100);
+  const asked = settled(answer); // what starts it has what was chosen
+  const key = JSON.stringify([answer.verb, asked]);
+  const { made, error } = later("launch", key, answer.signal, (signal) => launch(answer.verb, asked, signal), () => draw(slot, answer, state), 100);
   if (error) return [h("p", { class: "note" }, tr(error.message))];
   if (!made) return [];
   return [...(made.launch ? [block(t("Launch settings"), broken(made.launch))] : []), ...(made.notes ?? []).map((note) => h("p", { class: "note" }, tr(note)))];

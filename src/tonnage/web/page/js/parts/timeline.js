@@ -5,7 +5,7 @@ import { h, section, widthOf } from "../dom.js";
 import { fixed, percent, said } from "../numbers.js";
 import { chart, legend, s, title } from "../svg.js";
 import { t, tr } from "../words.js";
-import { later, shown } from "./later.js";
+import { later, settled, shown } from "./later.js";
 import { drawPipeline } from "./pipeline.js";
 
 const BASES = ["rule", "analytic", "traced", "measured"];
@@ -111,7 +111,7 @@ function budget(slot, { whole, list }) {
 function pipeline(slot, answer, state) {
   const { question } = answer.document;
   if ((question.pipeline_parallel_size?.value ?? 1) < 2) return [];
-  const asked = later("timeline", JSON.stringify(answer.question), answer.signal, (signal) => ask("timeline", answer.question, signal), () => draw(slot, answer, state), 60);
+  const asked = later("timeline", JSON.stringify(settled(answer)), answer.signal, (signal) => ask("timeline", settled(answer), signal), () => draw(slot, answer, state), 60);
   return [shown(asked, (made) => told(slot, made.document))];
 }
 

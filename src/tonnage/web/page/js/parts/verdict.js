@@ -1,14 +1,15 @@
-/* Whether it fits, in one sentence; then on which rank, how sure that is and of which runtime; then the best move where one is needed. */
+/* Whether it fits, in one sentence; then on which rank, at which load, how sure that is and of which runtime; then what was chosen so that it fits. */
 import { number, path } from "../card.js";
 import { fill, h, icon } from "../dom.js";
 import { basis, kindOf, WORDS } from "../marks.js";
 import { inLabels } from "../inputs/labels.js";
-import { apply, described, isTimed } from "../moves.js";
-import { gib } from "../numbers.js";
+import { fixed, gib } from "../numbers.js";
+import { phrases } from "../phrases.js";
 import { fullestOf, groupName, groupsOf } from "../ranks.js";
+import { missedOf } from "../targets.js";
 import { t, tr } from "../words.js";
+import { chosen } from "./chosen.js";
 import { shorter } from "./context.js";
-import { examples } from "./examples.js";
 
 const SENTENCES = {
   fits: () => t("{verdict} {need} of {usable} GiB usable per GPU, {spare} GiB to spare"),
@@ -22,7 +23,7 @@ export function draw(slot, answer, state) {
   if (!answer) return slot.replaceChildren(...(state.error ? refused(state) : nothing()));
   const { document } = answer;
   slot.replaceChildren(
-    ...[state.error && banner(state), headline(document), shorter(document), basics(document), bestMove(answer), outdated(document)].filter(Boolean),
+    ...[state.error && banner(state), headline(document), shorter(document), basics(document, answer.verb), chosen(document), outdated(document)].filter(Boolean),
   );
 }
 
@@ -31,7 +32,7 @@ function line(kind, ...words) {
 }
 
 function nothing() {
-  return [line("unknown", t("Name a model to begin")), examples()];
+  return [line("unknown", t("Name a model to begin")), h("p", { class: "v-sub" }, t("Or start from one of these"))];
 }
 
 function refused({ error, field }) {
@@ -54,12 +55,24 @@ function banner({ error, field }) {
   return h("div", { class: "v-next bad" }, icon("no"), h("div", {}, h("b", {}, words), h("p", {}, inLabels(tr(error.message)))));
 }
 
+/** The verdict in words: with what was chosen, or with what is missed. */
+function wordOf(kind, document) {
+  const { verdict, chosen: made } = document;
+  const missed = verdict.missed ? tr(verdict.missed) : kind === "fits" ? missedOf(document) : "";
+  if (kind === "fits" && missed) return [t("Fits, but {missed}", { missed }), "tight"];
+  if (kind === "no" && missed) return [t("Does not fit: {missed}", { missed }), kind];
+  if (kind === "fits" && made) return [t("Fits with {chosen}", { chosen: phrases(made.change) }), kind];
+  if (kind === "tight" && made) return [t("Tight with {chosen}", { chosen: phrases(made.change) }), kind];
+  return [WORDS[kind](), kind];
+}
+
 function headline(document) {
   const kind = kindOf(document.verdict);
   const { needed_bytes: need, usable_bytes: usable, band } = document.verdict;
-  const missed = kind === "fits" && document.verdict.missed;
-  const word = h("strong", {}, missed ? t("Fits, but {missed}", { missed: tr(missed) }) : WORDS[kind](), t(": ").trimEnd());
-  const sentence = SENTENCES[kind];
+  const [words, shape] = wordOf(kind, document);
+  const word = h("strong", {}, words, t(": ").trimEnd());
+  // What the hosts cannot hold may well fit on the GPUs.
+  const sentence = kind === "no" && need <= usable ? SENTENCES.fits : SENTENCES[kind];
   if (!sentence || need === null || usable === null) {
     return line(kind, word, need === null ? null : [" ", fill(t("{need} GiB needed per GPU"), { need: number("memory", gib(need)) })]);
   }
@@ -71,10 +84,10 @@ function headline(document) {
     over: number(path("page", "over"), gib(need - usable)),
     high: band && number(path("page", "high"), gib(band[1])),
   };
-  return line(missed ? "tight" : kind, fill(sentence(), figures));
+  return line(shape, fill(sentence(), figures));
 }
 
-function basics(document) {
+function basics(document, verb) {
   const { question, verdict } = document;
   const groups = document.ranks && groupsOf(document); // a summary has no ranks
   const runtime = question.runtime_version ?? question.engine_version ?? question.runtime ?? question.engine;
@@ -86,20 +99,18 @@ function basics(document) {
     "p",
     { class: "v-sub" },
     groups && h("span", {}, groups.length > 1 ? t("Fullest rank: {rank}", { rank: groupName(fullestOf(groups)) }) : t("All ranks alike")),
+    verb === "serve" && loadOf(question),
     h("span", {}, bandLine),
     runtime && h("span", {}, String(runtime.value)),
     document.memory.basis && basis(document.memory.basis),
   );
 }
 
-/** The first change that makes it fit, of those whose speed is known where there are such. */
-function bestMove({ document, settled }) {
-  if (kindOf(document.verdict) === "fits") return null;
-  if (!settled) return h("p", { class: "v-next" }, h("b", {}, t("Next best move")), t("Working it out…"));
-  const fitting = document.advice.filter((each) => each.fits);
-  const move = fitting.find(isTimed) ?? fitting[0];
-  if (!move) return null;
-  return h("p", { class: "v-next" }, h("b", {}, t("Next best move")), described(move, document), apply(move, "go"));
+/** The load that the verdict is of. */
+function loadOf({ concurrency, context }) {
+  if (!concurrency?.value || !context?.value) return null;
+  const values = { users: fixed(concurrency.value), tokens: fixed(context.value) };
+  return h("span", {}, concurrency.value === 1 ? t("At 1 user of {tokens} tokens", values) : t("At {users} users of {tokens} tokens", values));
 }
 
 function outdated(document) {
