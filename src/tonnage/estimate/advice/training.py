@@ -63,10 +63,10 @@ def training_advice(
         ladders = list(_ladders(run, times))
         advice = best_moves(ladders, run.ask, ceil(needed), usable, high, costs)
         if advice.moves:
-            if all(map(_offloads, advice.moves)):  # slow: what fits without it comes first
-                others = [ladder for ladder in ladders if ladder.steps and OFFLOADED.isdisjoint(ladder.steps[0])]
-                faster_ones = best_moves(others, run.ask, ceil(needed), usable, high, costs).moves
-                advice = Suggestions(moves=[*faster_ones, *advice.moves[:1]])
+            if all(map(_offloads, advice.moves)):  # slow: more accelerators and other methods come first
+                others = [ladder for ladder in ladders if _is_without_offload(ladder)]
+                without = best_moves(others, run.ask, ceil(needed), usable, high, costs)
+                advice = Suggestions(moves=[*without.moves, *advice.moves[:1]])
             break
     if advice.moves or advice.nearest is None:
         return advice
@@ -77,6 +77,14 @@ def training_advice(
 
 def _offloads(move: Advice) -> bool:
     return not OFFLOADED.isdisjoint(move.change)
+
+
+def _is_without_offload(ladder: Ladder) -> bool:
+    return (
+        ladder.changes in ("nothing", "machine", "method")
+        and bool(ladder.steps)
+        and OFFLOADED.isdisjoint(ladder.steps[0])
+    )
 
 
 def changes_of(
