@@ -12,12 +12,9 @@ from tonnage.render.brief.numbers import count, money
 CHIPS = ("TPU", "Trainium", "Inferentia")  # accelerators that nobody calls GPUs
 FLAGS = {"concurrency": "users"}  # the name of an option that people know better
 TIMES = ("ttft", "tpot")
-CHANGES = {
-    "machine": "machine",
-    "workload": "workload",
-    "numerics": "numerics",
-    "method": "method",
-}
+# What is said of a change of the workload, by the option that moves; of others the global batch follows.
+WORKLOADS = {"sequence_length": "sequence length", "context": "context", "concurrency": "number of users"}
+BATCH, SPEED = "batch size", "speed"
 _COUNTS = re.compile(r"^(?:\d+x)+")
 _SAFE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 # Notes that the second line, or the table of targets, says already.
@@ -155,8 +152,13 @@ def _facts(text: Any) -> Iterator[tuple[str, Any]]:
 
 
 def changed(move: Mapping[str, Any]) -> str:
-    """What a move changes beside memory and speed; nothing where it changes nothing."""
-    return say(CHANGES[move["changes"]]) if move["changes"] in CHANGES else ""
+    """What a move changes beside memory; nothing where it changes nothing."""
+    change = move["change"]
+    if move["changes"] == "workload":
+        return say(next((word for name, word in WORKLOADS.items() if name in change), BATCH))
+    if move["changes"] == "nothing":
+        return say(SPEED) if any(name.startswith("offload_") for name in change) else ""
+    return say(move["changes"])
 
 
 def with_changes(parts: Iterable[str], move: Mapping[str, Any]) -> str:
