@@ -74,7 +74,7 @@ QUESTIONS = {
 }
 ELSEWHERE = {"sweep", "measure", "web", "mcp"}
 FORMS = (
-    "", "-v", "--json", "--formulas", "--csv", "--no-advice", "--no-advice -v", "--no-advice --formulas",
+    "", "--verbose", "--json", "--formulas", "--csv", "--no-advice", "--no-advice --verbose", "--no-advice --formulas",
     "--no-advice --json", "--markdown",
     "--no-advice --markdown", "--html x.html", "--no-advice --html x.html", "--markdown x.md",
 )  # fmt: skip
@@ -99,7 +99,7 @@ def _forms(verb, kind, words):
 
 def test_every_verb_and_every_output_option_is_tried_here():
     assert {*QUESTIONS, *ELSEWHERE} == set(VERBS)
-    tried = {flag for form in FORMS for flag in form.split()} | {"--lang", "--verbose"}
+    tried = {flag for form in FORMS for flag in form.split()} | {"--lang", "-v"}
     others = {"--plot", "--parquet"}  # tests/render/test_plot.py, tests/search/test_compare_files.py
     for verb, kinds in QUESTIONS.items():
         parser = face(verb, next(iter(kinds.values())).split())[1]
