@@ -99,7 +99,7 @@ def _forms(verb, kind, words):
 
 def test_every_verb_and_every_output_option_is_tried_here():
     assert {*QUESTIONS, *ELSEWHERE} == set(VERBS)
-    tried = {flag for form in FORMS for flag in form.split()} | {"--lang", "--verbose"}
+    tried = {flag for form in FORMS for flag in form.split()} | {"--lang", "-v"}
     others = {"--plot", "--parquet"}  # tests/render/test_plot.py, tests/search/test_compare_files.py
     for verb, kinds in QUESTIONS.items():
         parser = face(verb, next(iter(kinds.values())).split())[1]

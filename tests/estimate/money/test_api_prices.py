@@ -238,7 +238,7 @@ def test_which_is_cheaper_is_said_of_the_load_that_was_asked_about(config, capsy
 
 def test_offers_that_no_machine_of_this_size_can_reach_are_said_to_be_so(config, capsys):
     own(config, ROW.replace("= 1.0", "= 0.0001").replace("= 4.0", "= 0.0001").replace("= 0.25", "= 0.0001"))
-    main(["serve", *LINE])
+    main(["serve", *LINE, "-v"])
     out = capsys.readouterr().out
     (line,) = [
         line for line in out.splitlines() if line.startswith("these machines are never cheaper than Somewhere: ")
@@ -287,7 +287,7 @@ def test_a_load_past_the_limits_is_priced_at_the_most_within_them(config, capsys
 
 def test_where_no_load_keeps_within_the_limits_own_machines_have_no_price(config, capsys):
     own(config)
-    main(["serve", *LIMITED, "--users", "8", "--tpot", "1ms"])
+    main(["serve", *LIMITED, "--users", "8", "--tpot", "1ms", "-v"])
     out = capsys.readouterr().out
     assert "these machines none within the limits; hosted: " in out
     assert " within the limits: they answer 0 requests a day at most, " in out

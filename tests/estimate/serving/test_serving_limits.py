@@ -110,8 +110,8 @@ def test_serve_and_max_say_in_the_same_words_which_number_is_the_estimates(capsy
     rest = "llama-3.1-8b --on h100 --weights fp8 --context 2k"
     words = "245 requests by the estimate, 237 requests at the high end of the error band"
     assert serving_band("vllm", cluster("h100").accelerator)
-    assert f"concurrent requests: {words}" in lines(f"serve {rest} --lang en")
-    assert words in lines(f"max users {rest} --lang en")
+    assert f"concurrent requests: {words}" in lines(f"serve {rest} -v --lang en")
+    assert words in lines(f"max users {rest} -v --lang en")
 
 
 def test_a_checkpoint_in_4_bits_is_listed_as_it_is():

@@ -12,7 +12,18 @@ from tonnage.render.brief.layout import GAP, MAX_LINES, Column, Page, Runs
 from tonnage.render.brief.numbers import count, gib, money, percent, seconds, significant
 from tonnage.render.brief.serving import engine_of, load_of
 from tonnage.render.brief.training import kind_of
-from tonnage.render.brief.words import ASSUMED, BETTER, FEWER_ASSUMED, FLAGS, NEXT, NOTE, add_notes, assumed, flag
+from tonnage.render.brief.words import (
+    ASSUMED,
+    BETTER,
+    FEWER_ASSUMED,
+    FLAGS,
+    NEXT,
+    NOTE,
+    accelerator_of,
+    add_notes,
+    assumed,
+    flag,
+)
 from tonnage.render.tone import Toned
 from tonnage.search.compare import Comparison
 from tonnage.search.compare.columns import Column as Figure
@@ -54,7 +65,9 @@ def comparison_page(comparison: Comparison, width: int, *, show: Sequence[str] =
     page.block(forms[0], (NOTE + 2, forms[1]), (BETTER + 1, forms[2]), (BETTER, forms[3]))
     page.blank()
     settings = builtins(dict(comparison.settings))
-    page.options("assumed", assumed(settings, ASSUMED_NAMES), fewer=FEWER_ASSUMED, drop=ASSUMED)
+    page.options(
+        "assumed", [*_machines(comparison), *assumed(settings, ASSUMED_NAMES)], fewer=FEWER_ASSUMED, drop=ASSUMED
+    )
     _add_better(page, comparison)
     add_notes(page, [*comparison.warnings, *_reasons(comparison)], most=1)
     page.blank()
@@ -135,6 +148,17 @@ def _subject(comparison: Comparison) -> str:
     what = say(", ").join(filter(None, (model, engine_of(question))))
     load = load_of(question)
     return say("{what}; {load}", what=what, load=load) if load else what
+
+
+def _machines(comparison: Comparison) -> list[str]:
+    """Which accelerator a name stands for, where it does not say so itself."""
+    at = next(number for number, axis in enumerate(comparison.axes) if axis.name == "on")
+    names = {}
+    for cell in comparison.cells:
+        typed, accelerator = comparison.axes[at].labels[cell.at[at]], cell.row.get("accelerator")
+        if accelerator and accelerator.lower() != accelerator_of(typed).lower():
+            names[accelerator_of(typed)] = accelerator
+    return [f"{typed}: {accelerator}" for typed, accelerator in names.items()]
 
 
 def _single(comparison: Comparison) -> dict[str, Any]:

@@ -180,6 +180,9 @@ def _add_room(page: Page, document: Mapping[str, Any]) -> None:
             requests=count(held),
             context=count(context),
         )
+    safe = serving.get("safe_concurrency")
+    if safe and held > 1 and safe["value"] < held:
+        text = say("{text}, {safe} with the error band", text=text, safe=count(safe["value"]))
     if longest and longest["value"] > context:
         text = say("{text}; longest request {longest} tokens", text=text, longest=count(longest["value"]))
     users = value_of(question, "concurrency") or 0
