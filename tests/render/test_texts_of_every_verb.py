@@ -74,7 +74,7 @@ QUESTIONS = {
 }
 ELSEWHERE = {"sweep", "measure", "web", "mcp"}
 FORMS = (
-    "", "-v", "--json", "--formulas", "--csv", "--no-advice", "--no-advice -v", "--no-advice --formulas",
+    "", "--verbose", "--json", "--formulas", "--csv", "--no-advice", "--no-advice --verbose", "--no-advice --formulas",
     "--no-advice --json", "--markdown", "--no-advice --markdown", "--html x.html", "--no-advice --html x.html",
     "--markdown x.md",
 )  # fmt: skip

@@ -94,14 +94,18 @@ def _accelerator_and_node(text: str) -> tuple[Accelerator, Node | None]:
 
 
 def _of_provider(text: str, chip: Accelerator) -> Node | None:
-    """The cloud that the text names, where it has one kind of node of this accelerator."""
+    """The cloud that the text names, where it has one kind of whole node of this accelerator: its smaller instances
+    are parts of that one.
+    """
     providers = {PROVIDERS[word] for word in split_words(text.lower()) if word in PROVIDERS}
     fitting = [
         each
         for name in (node_names() if providers else ())
         if (each := node(name)).provider in providers and _canonical(each.accelerator) == chip.name
     ]
-    return fitting[0] if fitting and len({each.outside for each in fitting}) == 1 else None
+    most = max((each.accelerators for each in fitting), default=0)
+    whole = [each for each in fitting if each.accelerators == most]
+    return whole[0] if whole and len({each.outside for each in whole}) == 1 else None
 
 
 def stated_network(text: str, per_node: int) -> Link | None:

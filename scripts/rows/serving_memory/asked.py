@@ -111,14 +111,15 @@ def _model(row: Row, references: Mapping[str, Row]) -> Model:
 
 
 def _catalogued(name: str) -> Model | None:
-    from tonnage.models import read
+    from tonnage.models import kind, read
 
     bare = name.partition(" (")[0].strip()
     for each in dict.fromkeys(
         (bare, bare.rpartition("/")[2], words.without_format(bare), plain_name(words.without_format(bare)))
     ):
         try:
-            return read(each, offline=True)
+            if kind(each) != "derivative":  # the row says how its weights are stored
+                return read(each, offline=True)
         except TonnageError:
             continue
     return None

@@ -52,10 +52,11 @@ def plain_name(text: str) -> str:
 
 @cache
 def catalogued(name: str) -> Model | None:
-    from tonnage.models import read
+    """The catalogue's model of this name; a row says by itself how the weights of a quantised copy are stored."""
+    from tonnage.models import kind, read
 
     try:
-        return read(name, offline=True)
+        return None if kind(name) == "derivative" else read(name, offline=True)
     except TonnageError:
         return None
 
