@@ -30,10 +30,11 @@ import * as plan from "./parts/plan.js";
 import * as repro from "./parts/repro.js";
 import * as rules from "./parts/rules.js";
 import * as timeline from "./parts/timeline.js";
+import * as tray from "./parts/tray.js";
 import * as verdict from "./parts/verdict.js";
 import * as warnings from "./parts/warnings.js";
 
-const PARTS = { examples, verdict, bar, facts, warnings, bars, breakdown, advice, timeline, frontier, matrix, accelerators, plan, rules, repro };
+const PARTS = { examples, verdict, bar, facts, warnings, tray, bars, breakdown, advice, timeline, frontier, matrix, accelerators, plan, rules, repro };
 const PATIENCE = 150; // ms before a question is said to take time
 const ADVISED = ["advice", "warnings", "repro"]; // parts that show the moves or what they bring, or the command that asks for them
 const FORETOLD = ["verdict", "facts"]; // parts that need no trees
