@@ -214,7 +214,7 @@ def test_what_users_of_other_tools_type(run, verb, typed, said):
 )
 def test_a_model_that_is_given_by_an_option_stands_alone_here(run, line):
     status, out, err = run(*line.split())
-    assert status in (0, 2, 3) and "llama-3.1-8b" in out.splitlines()[0]
+    assert status in (0, 2, 3) and "llama-3.1-8b" in out.splitlines()[1]
     assert re.match(r"note: read --[a-z_-]+ llama-3.1-8b as llama-3.1-8b", err)
 
 

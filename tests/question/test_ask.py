@@ -87,7 +87,7 @@ def test_a_command_line_is_shown_as_a_person_types_it():
 
 
 def test_the_document_is_that_of_the_command_line_and_so_is_the_status():
-    asked = ask("train", {"model": "llama-3.1-8b", "on": "8xh100", "sequence_length": "16k"}, NOTHING)
+    asked = ask("train", {"model": "llama-3.1-8b", "on": "8xh100", "sequence_length": "16k", "as_is": True}, NOTHING)
     done = subprocess.run([sys.executable, "-m", "tonnage", *asked.words, "--json"], capture_output=True, check=False)
     assert done.returncode == asked.status == 3
     assert json.loads(done.stdout) == json.loads(encode(asked.document))

@@ -30,7 +30,9 @@ TRAIN = ["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", "--recompute", "ful
 
 @cache
 def piped():
-    return tonnage.train("llama-3.1-70b", on="4x8xH100-SXM-80GB", **PIPELINE, tokens="100B", grid="France", **COMPARED)
+    return tonnage.train(
+        "llama-3.1-70b", on="4x8xH100-SXM-80GB", **PIPELINE, tokens="100B", grid="France", as_is=True, **COMPARED
+    )
 
 
 @cache

@@ -16,6 +16,7 @@ from tonnage.render.brief.words import (
     BETTER,
     FEWER_ASSUMED,
     FEWER_ROWS,
+    LAUNCH_NOTE,
     NEXT,
     NOTE,
     ONE_FIX,
@@ -167,7 +168,7 @@ def _add_commands(
         first, *notes = launch.splitlines()
         page.command("start", first)
         for note in notes:
-            page.field("", note.strip())
+            page.field("", note.strip(), drop=LAUNCH_NOTE)
     elif not fits and moves:
         page.command("try", _tried(document, moves[0]["change"], serves=serves))
     elif not fits and near and near["smallest_machine"]:

@@ -20,6 +20,7 @@ from tonnage.render.brief.numbers import (
 )
 from tonnage.render.brief.verdict import LIMITS, exceeded
 from tonnage.render.brief.words import (
+    COST,
     ROOM,
     accelerator_of,
     at_load,
@@ -93,7 +94,7 @@ def add_serving(page: Page, document: Mapping[str, Any], opened: Sequence[Term],
         times = [] if level else [times_text(serving, at_load(document["question"]))]
         page.field("speed", *filter(None, [*times, rates_text(serving)]))
     if cost := _cost(document):
-        page.field("cost", cost)
+        page.field("cost", cost, drop=COST)
 
 
 def _add_targets(page: Page, document: Mapping[str, Any], level: Mapping[str, Any]) -> None:

@@ -26,6 +26,7 @@ SAID = (
 # In which order parts of the text are left out, the highest first (the peak of the bar is before all).
 FEWER_ROWS, MORE_NOTES, FEWER_ASSUMED, TWO_FIXES, PLAN_NOTE, NEXT = 88, 85, 80, 75, 72, 70
 PROGRAM, NOTE, THREE_ROWS, ASSUMED, ONE_FIX, ONE_ROW, BETTER, ROOM = 65, 60, 55, 50, 45, 42, 40, 30
+LAUNCH_NOTE, COST = 20, 10
 
 Question = Mapping[str, Mapping[str, Any]]
 

@@ -11,6 +11,7 @@ from tonnage.architectures import Model
 from tonnage.estimate.answer.form import usable_bytes
 from tonnage.estimate.answer.training import today, train
 from tonnage.estimate.bands import Band, training_band
+from tonnage.estimate.host.memory import host_memory
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.memory import RankMemory, TrainingMemory, training_memory
 from tonnage.estimate.money.bill import BillOptions, bill
@@ -22,7 +23,7 @@ from tonnage.estimate.plan_columns import CHUNK, COLUMNS, shared, together
 from tonnage.estimate.step.method import model_flops
 from tonnage.estimate.step_time.time import Timing
 from tonnage.kernel.errors import MissingDatum, TonnageError
-from tonnage.kernel.formula import Number
+from tonnage.kernel.formula import Number, is_any
 from tonnage.kernel.term import Term
 from tonnage.question.subjects.money import OF_TRAINING
 from tonnage.search.many.columns import TRAINING, Columns, Figures, answered, column_of, refused, rows_of, value_of
@@ -177,11 +178,17 @@ def _walked(model: Model, members: list[tuple[int, TrainingPlan]]) -> Iterator[t
             yield numbers[part].tolist(), replace(members[part[0]][1], **arrays)
 
 
+class _HostsTooSmall(Exception):
+    """Of some plans of an array."""
+
+
 def _of_group(rows: Sequence[TrainingRow], plan: TrainingPlan) -> list[Figures]:
-    """The figures of rows that are one plan of arrays. Where the group as a whole has none, each is asked alone."""
+    """The figures of rows that are one plan of arrays. Where the group as a whole has none, or the hosts may hold too
+    little for some of them, each is asked alone.
+    """
     try:
         return rows_of(_figures(rows[0], plan, [_usable(row) for row in rows]), len(rows))
-    except TonnageError:
+    except (TonnageError, _HostsTooSmall):
         return [_alone(row) for row in rows]
 
 
@@ -201,12 +208,25 @@ def _figures(row: TrainingRow, plan: TrainingPlan, usable: list[int]) -> dict[st
     memory = training_memory(row.model, plan, row.cluster)
     parts, total = _at_peak(memory)
     columns = _verdict(total, np.array(usable), training_band(plan, row.cluster)) | parts
+    if _overfills_hosts(row, plan, memory):
+        if not plan.is_of_numbers:
+            raise _HostsTooSmall
+        columns |= {"fits": [False] * len(usable), "status": np.full(len(usable), 3)}
     try:
         timing = Timing(row.model, plan, row.cluster, memory.step, assumed=True)
         columns |= _times(timing, model_flops(row.model, plan, memory.step))
     except MissingDatum:  # nobody knows the time, and there is nothing to bill
         return columns
     return columns | _costs(row, timing)
+
+
+def _overfills_hosts(row: TrainingRow, plan: TrainingPlan, memory: TrainingMemory) -> bool:
+    """Whether the hosts hold too little for some plan of an array, whichever rank keeps most on them."""
+    for rank in memory.candidates:
+        host = host_memory(row.model, plan, row.cluster, replace(memory, candidates=(rank,)))
+        if host.capacity is not None and is_any(host.memory.value > host.capacity):
+            return True
+    return False
 
 
 def _verdict(total: Number, usable: np.ndarray, band: Band | None) -> dict[str, Any]:
