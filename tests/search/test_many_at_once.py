@@ -92,7 +92,7 @@ SERVE_ROWS = [
 
 
 def alone(verb, row):
-    """The figures of one row by the public function, nothing chosen, as its columns are named; the error where it has no answer."""
+    """The figures of one row by the public function, nothing chosen; the error where it has no answer."""
     try:
         answer = getattr(tonnage, verb)(**row, as_is=True)
     except tonnage.TonnageError as error:

@@ -9,7 +9,7 @@ from tonnage.cli.common.parser import Parser, columns
 from tonnage.cli.common.problems import Problem, Problems, first_of_estimate, problems_of
 from tonnage.documents.document import Problem as ProblemDocument
 from tonnage.kernel.message import Message, listed, plain
-from tonnage.language import current, say, worded
+from tonnage.language import current, say, say_as, worded
 from tonnage.language.columns import left, width, wrapped
 from tonnage.question.form import Form
 from tonnage.question.naming import FLAG
@@ -85,9 +85,9 @@ def _lines_below(wrong: Wrong) -> Iterator[tuple[str, str]]:
         pairs = (Message("{theirs} as {ours}", theirs=theirs, ours=ours) for theirs, ours in wrong.read)
         yield say("read as"), worded(listed(pairs))
     if wrong.command:
-        yield say("try"), wrong.command
+        yield say_as("label", "try"), wrong.command
     lists = [command for name, command in LISTS.items() if any(_is_of(each, name) for each in wrong.problems)]
-    yield say("more"), "  ".join([*lists, " ".join((wrong.program, HELP))])
+    yield say_as("label", "more"), "  ".join([*lists, " ".join((wrong.program, HELP))])
 
 
 def _is_of(problem: Problem, name: str) -> bool:
