@@ -85,6 +85,7 @@ def test_a_run_that_misses_its_deadline_fits_but_is_late(visiting):
     )
     expect(page.locator("#v-line > svg")).to_have_class(re.compile("tight"))
     expect(page.locator(".facts .aim > .no")).to_have_count(1)
+    expect(page.locator(".decision [data-move]").first).to_contain_text("Fits, misses the targets")
     page.get_by_label("Deadline", exact=True).fill("soon")
     expect(page.locator("#in-plan_deadline-err")).to_contain_text("Deadline must be a time such as 30d")
     page.get_by_label("Deadline", exact=True).fill("900d")

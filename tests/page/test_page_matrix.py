@@ -45,6 +45,11 @@ def fragment(tab, question):
     return "&".join([f"tab={tab}", *(f"{name}={quote(value, safe=':')}" for name, value in question.items())])
 
 
+def chosen_for(verb, question):
+    """What was chosen for the answer on the page: other cells are of it too."""
+    return asked(verb, question).get("chosen", {}).get("change", {})
+
+
 @pytest.mark.parametrize(("tab", "question"), [(tab, each) for tab, all_of in GIVEN.items() for each in all_of])
 def test_where_the_page_stands_the_cell_is_the_headline(visiting, tab, question):
     page = visiting().open(fragment(tab, question))
@@ -58,12 +63,13 @@ def test_where_the_page_stands_the_cell_is_the_headline(visiting, tab, question)
 
 
 def test_every_cell_is_of_the_cluster_that_is_asked(visiting):
-    page = visiting().open(fragment("serve", {"model": "qwen3-32b", "on": "RTX-4090"}))
+    question = {"model": "qwen3-32b", "on": "RTX-4090"}
+    page = visiting().open(fragment("serve", question))
     for name, change in {
         "awq-4bit-128g, KV bf16, 40k": {"weights": "awq"},
         "fp8-e4m3, KV fp8, 20k": {"weights": "fp8", "kv_cache": "fp8", "context": 20480},
     }.items():
-        document = asked("serve", {"model": "qwen3-32b", "on": "RTX-4090", **change})
+        document = asked("serve", {**chosen_for("serve", question), **question, **change, "as_is": True})
         expect(page.get_by_role("button", name=re.compile(f"^{re.escape(name)}:"))).to_have_text(gib(document))
 
 
@@ -79,7 +85,8 @@ def test_each_row_of_a_base_is_what_it_says_and_its_cell_takes_that_over(visitin
     }
     for name, change in rows.items():
         page = visit.open(fragment("tune", start))
-        document = asked("train", {**start, **change})
+        taken = {**chosen_for("train", start), **start, **change}
+        document = asked("train", {**taken, "as_is": True})
         precision = document["question"]["precision"]["value"]
         said = (
             name if runtime == "transformers" else f"{name}, {precision}"
@@ -87,7 +94,7 @@ def test_each_row_of_a_base_is_what_it_says_and_its_cell_takes_that_over(visitin
         cell = page.get_by_role("button", name=re.compile(f"^{re.escape(said)}, 2k:"))
         expect(cell).to_have_text(gib(document))
         cell.click()
-        expect(page.locator("#v-line")).to_contain_text(gib(document))
+        expect(page.locator("#v-line")).to_contain_text(gib(asked("train", taken)))
         expect(page.locator("[data-part=matrix] .cell.here")).to_have_attribute(
             "aria-label", re.compile(f"^{re.escape(said)}, 2k:")
         )

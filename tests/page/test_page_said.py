@@ -28,26 +28,29 @@ def is_timed(move):
 
 
 @pytest.mark.parametrize("machine", ["MI300A", "A10", "Kunlun-P800", "RTX-4090"])
-def test_the_next_best_move_is_one_whose_speed_is_known_or_says_that_it_is_not(visiting, machine):
-    question = {"model": "llama-3.1-8b", "on": machine}
-    fitting = [move for move in asked("train", question)["advice"] if move["fits"]]
-    best = next((move for move in fitting if is_timed(move)), fitting[0])
-    page = visiting().open(fragment("train", question))
-    line = page.locator(".v-next", has_text="Next best move")
-    expect(line.get_by_role("button")).to_have_attribute("aria-label", f"Apply: {best['text']}")
-    said = expect(line) if is_timed(best) else None
-    if said:
-        said.not_to_contain_text("its speed is not known")
-    else:
-        expect(line).to_contain_text("its speed is not known")
+def test_the_recommended_change_is_one_whose_speed_is_known_or_says_that_it_is_not(visiting, machine):
+    question = {"model": "llama-3.1-8b", "on": machine, "as_is": True}
+    answer = asked("train", question)
+    assert answer["verdict"]["fits"] is False
+    fitting = [move for move in answer["advice"] if move["fits"]]
+    same = [move for move in fitting if move["changes"] in ("nothing", "machine")]
+    page = visiting().open(fragment("train", {**question, "as_is": "true"}))
+    best = page.locator(".decision .best")
+    label = best.get_by_role("button", name="Apply").get_attribute("aria-label")
+    (move,) = [each for each in fitting if f"Apply: {each['text']}" == label]
+    assert move in (same or fitting)
+    assert is_timed(move) or not any(is_timed(each) for each in same)
+    if not is_timed(move):
+        expect(best.locator('td[data-head="Speed"]')).to_have_text("unknown")
 
 
 def test_a_move_of_what_is_not_served_yet_says_what_it_then_takes_and_costs(visiting):
-    page = visiting().open("tab=serve&model=qwen3-32b&on=RTX-4090")
-    best = next(move for move in asked("serve", {"model": "qwen3-32b", "on": "RTX-4090"})["advice"] if move["fits"])
-    line = page.locator(".v-next", has_text="Next best move")
-    expect(line).to_contain_text(f"TPOT {best['tpot_seconds'] * 1000:.1f} ms")
-    expect(line).to_contain_text(f"${best['usd_per_million_tokens']:.2f} per 1M tokens")
+    question = {"model": "qwen3-32b", "on": "RTX-4090", "as_is": True}
+    page = visiting().open(fragment("serve", {**question, "as_is": "true"}))
+    move = next(move for move in asked("serve", question)["advice"] if move["fits"])
+    row = page.locator(f".decision [data-move='{move['text']}']")
+    expect(row).to_contain_text(f"{move['tpot_seconds'] * 1000:.1f} ms")
+    expect(row).to_contain_text(f"${move['usd_per_million_tokens']:.2f}")
 
 
 @pytest.mark.parametrize(

@@ -83,19 +83,25 @@ export function missedOf(document) {
   return dear ? t("the run costs {cost}, the budget is {limit}", { cost: usd(dear.value), limit: dear.text }) : "";
 }
 
-/** Whether a change meets all targets at the high end of the error band; where a target's figure is not known, it does not. */
-export function meets(move, document) {
-  if (move.serves === false) return false;
+/** How a change keeps the targets: "fits" where all are met at the high end of the error band, "no" where the estimate of one misses, else "tight"; also
+    "tight" where a target's figure is not known. */
+export function fateOf(move, document) {
   const now = Object.fromEntries(judged(document).map((each) => [each.name, each]));
-  const factor = (name) => (now[name] ? now[name].high / now[name].value : 1);
   const then = {
     ttft: move.ttft_seconds,
     tpot: move.tpot_seconds,
     plan_deadline: now.plan_deadline && typeof move.time_change === "number" ? now.plan_deadline.value * (1 + move.time_change) : undefined,
     plan_budget: now.plan_budget && typeof move.usd_change === "number" ? now.plan_budget.value * (1 + move.usd_change) : undefined,
   };
-  return Object.keys(LIMITS[kindOfTab()]).every((name) => {
+  const fates = Object.keys(LIMITS[kindOfTab()]).flatMap((name) => {
     const target = targetOf(name);
-    return !target || (typeof then[name] === "number" && then[name] * factor(name) <= target.limit);
+    if (!target) return [];
+    const factor = now[name] ? now[name].high / now[name].value : 1;
+    return [typeof then[name] === "number" ? keeps(target.limit, then[name], then[name] * factor) : "tight"];
   });
+  if (move.serves === false || fates.includes("no")) return "no";
+  return fates.includes("tight") ? "tight" : "fits";
 }
+
+/** Whether a change meets all targets at the high end of the error band. */
+export const meets = (move, document) => fateOf(move, document) === "fits";

@@ -5,7 +5,7 @@ import { t, tr } from "../words.js";
 
 const GROUPED = /^\d{1,3}(,\d{3})+$/; // as numbers are shown; commas that separate other things stay
 
-/** One input. `option`: its row of the table; `label`: words, or null where its name is shown as it is typed. */
+/** One input. `option`: its row of the table, `input` its name in the form where that is another; `label`: words, or null where its name is shown as it is typed. */
 export function row(option, label, unit) {
   const id = `in-${option.name}`;
   const about = `${id}-about`;
@@ -21,7 +21,7 @@ export function row(option, label, unit) {
 }
 
 function field(option, id, about) {
-  const common = { id, name: option.name, "aria-describedby": about };
+  const common = { id, name: option.input ?? option.name, "data-option": option.name, "aria-describedby": about };
   if (option.kind === "switch") return h("select", { ...common, onchange: set }, choice("", ""), choice("true", t("on")), choice("false", t("off")));
   if (option.choices.length && !option.open) return h("select", { ...common, onchange: set }, choice("", ""), option.choices.map((each) => choice(each, each)));
   const list = option.open ? `${id}-list` : null;
@@ -33,7 +33,7 @@ const choice = (value, words) => h("option", { value }, words);
 
 function set({ target }) {
   const text = target.value.trim();
-  change({ [target.name]: GROUPED.test(text) ? text.replaceAll(",", "") : text });
+  change({ [target.dataset.option]: GROUPED.test(text) ? text.replaceAll(",", "") : text });
 }
 
 /** An input left empty shows its default again. */
@@ -43,7 +43,7 @@ function restore({ target }) {
 
 /** Brings a row up to date: the value, whether it was set, what the default is and where it comes from. */
 export function refresh(option, answer, within = document) {
-  const element = $(`[name="${option.name}"]`, within);
+  const element = $(`[name="${option.input ?? option.name}"]`, within);
   if (!element) return;
   const set = option.name in state.values;
   const used = answer?.question?.[option.name];

@@ -20,8 +20,10 @@ let all = false;
 export function draw(slot, answer, state) {
   if (!answer) return slot.replaceChildren();
   const again = () => draw(slot, answer, state);
-  const load = workload(answer);
-  const question = { ...without(settled(answer), ...SIZES, ...(answer.verb === "serve" ? SERVING_SIZES : [])), ...load };
+  const out = [...SIZES, ...(answer.verb === "serve" ? SERVING_SIZES : [])];
+  // A row has what was chosen for the answer, and takes it over with its machine.
+  const load = { ...without(answer.document.chosen?.change ?? {}, ...out), ...workload(answer) };
+  const question = { ...without(settled(answer), ...out), ...load };
   if (answer.verb === "train") question.train = true;
   const now = kindOf(answer.document.question.on?.value);
   const key = JSON.stringify([question, all, now]);

@@ -5,7 +5,7 @@ import { h, icon, section } from "../dom.js";
 import { WORDS } from "../marks.js";
 import { apply, named, recommended } from "../moves.js";
 import { change, compact, gib, said, usd } from "../numbers.js";
-import { meets } from "../targets.js";
+import { fateOf } from "../targets.js";
 import { t, tr } from "../words.js";
 
 const FIRST = 4; // moves that are shown at once
@@ -63,9 +63,8 @@ const rate = (value) => `${compact(value)} ${t("tokens/s")}`;
 const cell = (head, ...body) => h("td", { "data-head": head }, h("span", {}, body));
 
 function row(move, i, document, verb, best) {
-  const good = move.fits && meets(move, document);
-  const kind = good ? "fits" : move.fits && move.serves !== false ? "tight" : "no";
-  const words = { fits: WORDS.fits, tight: () => t("may miss the targets"), no: () => (move.fits ? t("Fits, not in time") : WORDS.no()) };
+  const kind = move.fits ? fateOf(move, document) : "no";
+  const words = { fits: WORDS.fits, tight: () => t("may miss the targets"), no: () => (move.fits ? t("Fits, misses the targets") : WORDS.no()) };
   const notes = [h("span", { class: kind }, icon(kind), " ", words[kind]()), market(move)].filter(Boolean);
   return h(
     "tr",

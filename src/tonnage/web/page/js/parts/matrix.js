@@ -142,8 +142,15 @@ function isHere(cell, { wanted, heads, document }) {
   return heads[at[wanted.across]] === wanted.length && Object.entries(wanted.down).every(([name, { here }]) => at[name] === here);
 }
 
-/** The inputs that a cell stands for; what is as it was stays as it was typed. */
-function taken(cell, { wanted, heads, document, answer: { question } }) {
+/** The inputs that a cell stands for; what is as it was stays as it was typed. Another cell than that of the answer is of what was chosen for the answer. */
+function taken(cell, table) {
+  const made = inputsOf(cell, table);
+  if (isHere(cell, table)) return made;
+  const chosen = Object.entries(table.answer.document.chosen?.change ?? {}).filter(([name]) => (made[name] ?? null) === null);
+  return { ...made, ...Object.fromEntries(chosen) };
+}
+
+function inputsOf(cell, { wanted, heads, document, answer: { question } }) {
   const at = places(document, document.cells.indexOf(cell));
   const given = (name) => question[name] ?? null;
   const made = Object.fromEntries(Object.entries(wanted.down).map(([name, { asked, here }]) => [name, at[name] === here ? given(name) : own(asked[at[name]])]));

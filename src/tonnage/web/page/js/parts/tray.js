@@ -1,5 +1,5 @@
 /* The tray: up to four answers that were pinned, beside the one on the page. It is kept for the visit, also when the page is loaded again. */
-import { h, icon, keepingFocus, say, scroll, section } from "../dom.js";
+import { $, h, icon, keepingFocus, say, scroll, section } from "../dom.js";
 import { kindOf, WORDS } from "../marks.js";
 import { compact, compactUsd, gib, percent, said, usd } from "../numbers.js";
 import { phrase, machineWords } from "../phrases.js";
@@ -29,7 +29,8 @@ export function draw(slot, answer, state) {
   const again = () => keepingFocus(() => draw(slot, answer, state));
   const now = entryOf(answer, state);
   const at = pins.findIndex((each) => sameAs(each, now));
-  section(slot, t("Side by side"), pins.length ? null : t("Pin up to four answers to see them side by side."), pins.length ? table(now, at, again) : null, pinner(now, at, again));
+  section(slot, t("Side by side"), pins.length ? null : t("Pin up to four answers to see them side by side."), pins.length ? table(now, at, again) : null);
+  $("header", slot).append(pinner(now, at, again));
 }
 
 const sameAs = (one, other) => one.tab === other.tab && JSON.stringify(Object.entries(one.values).sort()) === JSON.stringify(Object.entries(other.values).sort());
