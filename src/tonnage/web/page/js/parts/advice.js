@@ -27,8 +27,8 @@ export function draw(slot, answer) {
   const { document } = answer;
   offer("advice", document.advice.map((move) => terms(move, document)));
   const note = !document.advice.length ? null : answer.verb === "serve"
-    ? t("Bytes of the fullest rank. Time: of the whole cluster for a token of prompts or answers, not TPOT. Money: for the same token")
-    : t("Bytes of the fullest rank. Time: of the whole cluster for a token. Money: for the same token");
+    ? t("Memory: of the fullest GPU. Time: of the whole cluster for one token of input or output, not TPOT. Money: for the same token")
+    : t("Memory: of the fullest GPU. Time: of the whole cluster for one token. Money: for the same token");
   const found = answer.unadvised ? [h("p", { class: "note" }, tr(answer.unadvised))] : [moves(document), miss(document)];
   section(slot, t("Next best moves"), note, ...found, warnings(document));
 }
@@ -76,7 +76,7 @@ const market = (move) => (move.provider ? t("price of {provider}", { provider: m
 function terms(move, document) {
   const now = document.memory;
   const then = figure(t("needed then"), move.needed_bytes, "bytes", { basis: now.basis, text: t("estimated again with the change"), source: move.text });
-  const made = { freed: figure(move.freed_bytes >= 0 ? t("freed on the fullest rank") : t("costs on the fullest rank"), Math.abs(move.freed_bytes), "bytes", { combine: "difference", basis: now.basis, children: move.freed_bytes >= 0 ? [now, then] : [then, now], source: move.text }) };
+  const made = { freed: figure(move.freed_bytes >= 0 ? t("freed on the fullest GPU") : t("costs on the fullest GPU"), Math.abs(move.freed_bytes), "bytes", { combine: "difference", basis: now.basis, children: move.freed_bytes >= 0 ? [now, then] : [then, now], source: move.text }) };
   const million = known(move.usd_per_million_tokens) ? figure(t("a million tokens then"), move.usd_per_million_tokens, "USD", { text: t("estimated again with the change"), source: move.text }) : null;
   if (known(move.time_change)) {
     made.time = figure(t("change of the cluster's time for a token"), move.time_change, "", { text: t("time then / time now - 1; time = 1 / tokens a second of all accelerators"), source: move.text });

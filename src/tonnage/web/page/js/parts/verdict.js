@@ -85,7 +85,7 @@ function basics(document) {
   return h(
     "p",
     { class: "v-sub" },
-    groups && h("span", {}, groups.length > 1 ? t("Fullest rank: {rank}", { rank: groupName(fullestOf(groups)) }) : t("All ranks alike")),
+    groups && h("span", {}, groups.length > 1 ? t("Fullest GPU: {rank}", { rank: groupName(fullestOf(groups)) }) : t("All ranks alike")),
     h("span", {}, bandLine),
     runtime && h("span", {}, String(runtime.value)),
     document.memory.basis && basis(document.memory.basis),
