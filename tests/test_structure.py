@@ -14,7 +14,7 @@ from every_row import every_row
 PACKAGE = Path(tonnage.__file__).parent
 # A module imports only from its own layer or from layers to the left; those in one group see each other.
 LAYERS = (
-    ("version", "message", "encoding", "prepared"),
+    ("version", "message", "encoding", "prepared", "part_names"),
     ("units", "errors"),
     ("reach",),
     ("registry", "user_files"),

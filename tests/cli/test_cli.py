@@ -304,7 +304,7 @@ def test_every_name_that_train_prints_as_a_default_is_explained(run):
         "products",
         "kernels",
         "exchanges",
-        "captured graphs",
+        "CUDA graphs",
         "usable_memory",
         "goodput_share",
         "frontier",

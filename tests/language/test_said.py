@@ -174,7 +174,6 @@ def test_every_word_of_a_table_of_the_renderers_has_its_chinese():
     from tonnage.render import maximum, serving, sweep, text
     from tonnage.render.brief import bar, plan_training
     from tonnage.render.brief import maximum as brief_maximum
-    from tonnage.render.brief import serving as brief_serving
     from tonnage.render.brief import training as brief_training
     from tonnage.render.brief import words as brief_words
     from tonnage.render.compare import SAID
@@ -191,7 +190,6 @@ def test_every_word_of_a_table_of_the_renderers_has_its_chinese():
         *plan_training.BEST.values(),
         *(part.name for part in bar.PARTS),
         *brief_maximum.LIMITS.values(),
-        *brief_serving.PARTS.values(),
         *brief_training.METHODS.values(),
         *brief_words.CHANGES.values(),
         *(label for label, _ in pool.NAMES.values()),

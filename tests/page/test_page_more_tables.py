@@ -189,7 +189,7 @@ def test_the_frontier_is_walked_by_keyboard_and_a_mark_opens_its_card_and_applie
     second = page.evaluate("document.activeElement.getAttribute('aria-label')")
     assert first != second
     page.keyboard.press("Enter")
-    expect(page.locator("#inspector h2")).to_have_text("tokens a second that a user sees")
+    expect(page.locator("#inspector h2")).to_have_text("output tokens per second per user")
     size, users = re.match(r"TP (\d+), ([\d,]+) users", second).groups()
     page.locator(".chosen button").click()
     expect(page.locator(".standing")).to_contain_text(f"TP {size}, {users} users")

@@ -109,15 +109,15 @@ def test_captured_graphs_are_beside_the_share_where_a_version_does_not_count_the
     def overhead(version):
         return memory("llama-3.1-8b", version).memory.child("runtime overhead")
 
-    assert "captured graphs" in [child.name for child in overhead("0.21").children]
-    assert "captured graphs" not in [child.name for child in overhead("0.19").children]
-    whole = overhead("0.19").child("left free by the engine")
+    assert "CUDA graphs" in [child.name for child in overhead("0.21").children]
+    assert "CUDA graphs" not in [child.name for child in overhead("0.19").children]
+    whole = overhead("0.19").child("left unused by vLLM (outside gpu_memory_utilization)")
     assert whole.value == pytest.approx(0.1 * H100.memory.usable_bytes)  # more than context and graphs take
 
 
 def test_experts_workspace_stays_beside_the_sampler():
     """vLLM, TritonExperts.workspace_shapes: of 8192 tokens by 8 experts, two tensors as wide as the hidden state."""
-    staying = memory("qwen3-30b-a3b", "0.19").memory.child("activations").child("workspace of the experts")
+    staying = memory("qwen3-30b-a3b", "0.19").memory.child("activations").child("expert workspace")
     assert staying.value == 2 * 8192 * 8 * 2048 * 2
     assert not any("experts" in child.name for child in memory("gpt-oss-20b").memory.child("activations").children)
 
@@ -172,9 +172,9 @@ def test_weights_of_one_input_are_one_tensor_to_vllm_and_not_to_transformers():
 
 def test_latent_attention_keeps_16_bit_copies_of_projections_that_are_quantised():
     weights = memory("deepseek-v3", tensor_parallel_size=8, context=4096).memory.child("weights")
-    assert weights.child("copies that attention absorbs").value == 61 * 512 * 128 * 256 * 2 / 8
+    assert weights.child("absorbed MLA weights (W_UK, W_UV)").value == 61 * 512 * 128 * 256 * 2 / 8
     plain = memory("deepseek-v2-lite").memory.child("weights")
-    assert "copies that attention absorbs" not in [child.name for child in plain.children]
+    assert "absorbed MLA weights (W_UK, W_UV)" not in [child.name for child in plain.children]
 
 
 def test_prompts_are_computed_before_the_cache_of_their_answers_is_there():

@@ -49,7 +49,7 @@ def run(capsys):
             "users llama-3.1-8b --on h100 --input 500 --output 100 --ttft 1ms",
             3,
             "not served: ",
-            "bound by the service level: the time to the first token would be past --ttft 1ms",
+            "bound by the service level: TTFT would exceed --ttft 1ms",
         ),
         (
             "input llama-3.1-8b --on h100 --context 8k --output 100",

@@ -79,7 +79,7 @@ def test_the_table_shows_sizes_and_limits_that_are_not_the_usual(capsys):
         "--goal",
         "tpot",
     )
-    assert "TP2" in out and "cache fp8" in out and "shortest time of each later token" in out.splitlines()[0]
+    assert "TP2" in out and "cache fp8" in out and "lowest TPOT" in out.splitlines()[0]
 
 
 def test_prompts_apart_are_shown(capsys):
@@ -95,14 +95,14 @@ def test_prompts_apart_are_shown(capsys):
         (
             ["--on", "h100", "--users", "4", "--tpot", "0.1ms"],
             3,
-            "--tpot 100.00 us is what binds: the least time of each later token is",
+            "no plan meets --tpot 100.00 us: the lowest time per output token (TPOT) is",
         ),
         (
             ["--on", "h100", "--users", "4", "--budget", "10/month"],
             3,
-            "--budget is what binds: the cheapest plan that holds costs 2.60 USD an hour",
+            "no plan meets --budget: the cheapest one costs 2.60 USD an hour",
         ),
-        (["--on", "1xt4", "--users", "4", "--weights", "bf16"], 3, "is what binds"),
+        (["--on", "1xt4", "--users", "4", "--weights", "bf16"], 3, "is the limit"),
         (["--on", "h100", "--rate", "1e6", "--max-accelerators", "1"], 3, "as many requests are answered as come"),
     ],
 )
@@ -150,4 +150,4 @@ def test_what_the_engine_needs_more_than_one_machine_for_is_found_on_several(cap
         == 3
     )
     out = capsys.readouterr().out
-    assert "the machine is what binds: 2x8xA100-SXM-80GB" in out
+    assert "the machine is too small: 2x8xA100-SXM-80GB" in out

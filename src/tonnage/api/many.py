@@ -63,7 +63,7 @@ def train_many(
 
     - fits (True, False, None: inside the error band), status (the exit status: 0 fits, 2 tight, 3 does not fit or
       misses its deadline or budget, 4 not enough is known, 64 bad input), error (why a row has no answer)
-    - needed_bytes, usable_bytes, band_low_bytes, band_high_bytes [bytes]: of the fullest accelerator
+    - needed_bytes, usable_bytes, band_low_bytes, band_high_bytes [bytes]: of the fullest GPU
     - weights_bytes, gradients_bytes, optimizer_bytes, activations_bytes, temporary_bytes,
       communication_buffers_bytes, runtime_overhead_bytes [bytes]: parts of what is needed
     - step_seconds, step_seconds_low, step_seconds_high [seconds]; tokens_per_second; mfu, hfu [shares];

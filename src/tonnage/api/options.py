@@ -337,7 +337,7 @@ class MachineOptions(TypedDict, total=False):
     gpu_memory_utilization: float | None
     """part of the memory that the engine takes [0 to 1]; default: vllm's 0.92"""
     enforce_eager: bool | None
-    """without captured graphs (vllm, sglang)"""
+    """without CUDA graphs (vllm, sglang)"""
     engine: str | None
     """engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, transformers, gpt-fast, neuron,
     jetstream, generic [name]; default: vllm; llama.cpp for GGUF, on CPUs and Apple
@@ -394,9 +394,9 @@ class ServeOptions(MachineOptions, total=False):
     trace: str | None
     """requests of a file, CSV or JSON lines: when each came, and how long it is; they are simulated [file]"""
     ttft: float | str | None
-    """the longest time to the first token that is wanted, such as 500ms [time]"""
+    """highest TTFT allowed (time to first token), such as 500ms [time]"""
     tpot: float | str | None
-    """the longest time of each later token that is wanted, such as 30ms [time]"""
+    """highest TPOT allowed (time per output token), such as 30ms [time]"""
     percentile: str | None
     """of the requests that must keep within --ttft and --tpot: mean, p50, p90 or p99 [name]; default: mean; others
     are simulated

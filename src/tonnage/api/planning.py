@@ -241,8 +241,8 @@ def plan_serving(
       input_tokens [tokens]: tokens of a prompt (default: 1024, at most 3/4 of the context)
       output_tokens [tokens]: tokens of an answer (default: 1024, at most what the context leaves)
       request_rate [requests/s]: requests that arrive by themselves at all replicas together, instead of concurrency
-      ttft [time]: the longest time to the first token that is wanted, such as 500ms
-      tpot [time]: the longest time of each later token that is wanted, such as 30ms
+      ttft [time]: highest TTFT allowed (time to first token), such as 500ms
+      tpot [time]: highest TPOT allowed (time per output token), such as 30ms
       budget [USD]: the most that all machines may cost: 20/h, 500/day, 15k/month; a bare number is USD an hour
         (default: any)
       weights [precision]: how weights are stored: bf16, fp8, int8, awq, nf4, mxfp4, q4_k, ... (default: the

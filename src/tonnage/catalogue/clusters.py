@@ -15,7 +15,7 @@ from tonnage.catalogue.nodes import node as node_named
 from tonnage.catalogue.nodes import node_names
 from tonnage.catalogue.products import accelerator_of, others_of
 from tonnage.kernel.errors import InvalidInput, UnknownName, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import OR, Message, listed
 from tonnage.kernel.reach import allowed_file, check_machine, is_file, reads_files
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted
@@ -86,7 +86,10 @@ def _left_open(name: str, assumed: Accelerator) -> str:
     ]
     return (
         Message(
-            "{name} is made as {others} too: {taken} is taken.", name=name, others=listed(others), taken=assumed.name
+            "'{name}' is ambiguous; assuming {taken}, not {others}.",
+            name=name,
+            others=listed(others, OR),
+            taken=assumed.name,
         )
         if others
         else ""

@@ -30,7 +30,7 @@ class Verdict(Struct, kw_only=True):
 
 
 class Slopes(Struct, kw_only=True):
-    """Bytes that one more sequence, and one more token in each sequence, add on the fullest rank."""
+    """Bytes that one more sequence, and one more token in each sequence, add on the fullest GPU."""
 
     bytes_per_sequence: float
     bytes_per_token: float

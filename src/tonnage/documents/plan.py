@@ -44,7 +44,7 @@ class TrainingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class FoundPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The best plan of a search that goes on: its sizes and names in `options`, its bytes of the fullest accelerator,
+    """The best plan of a search that goes on: its sizes and names in `options`, its bytes of the fullest GPU,
     and its step; USD while steps run, with what failures and checkpoints take of a run, null where no price is known.
     """
 

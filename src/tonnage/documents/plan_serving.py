@@ -12,7 +12,7 @@ ServingGoal = Literal["cost", "accelerators", "tpot", "ttft", "end-to-end", "goo
 
 
 class ServingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """One plan. Bytes of the fullest accelerator, seconds, tokens of answers and requests a second of all replicas,
+    """One plan. Bytes of the fullest GPU, seconds, tokens of answers and requests a second of all replicas,
     USD.
 
     `on`: what --on says for it; `prefill_replicas`: of the replicas, those that compute prompts alone; `users` and

@@ -62,7 +62,7 @@ Texts = list[str | None]
 class VerdictColumns(Struct, kw_only=True, forbid_unknown_fields=True):
     """`fits`: null inside the error band, or where there is no answer. `status`: of each row the exit status of the
     command line: 0 fits, 2 tight, 3 does not fit or misses a limit, 4 not enough is known, 64 bad input. `error`: why
-    a row has no answer. Bytes are of the fullest accelerator.
+    a row has no answer. Bytes are of the fullest GPU.
     """
 
     fits: Truths

@@ -76,11 +76,11 @@ class TrainingMemory(Struct, frozen=True, eq=False):
 
     @property
     def needed(self) -> Number:
-        """Bytes of the fullest rank's peak; an array if the plan's sizes are arrays."""
+        """Bytes of the fullest GPU's peak; an array if the plan's sizes are arrays."""
         return reduce(maximum, (rank.needed for rank in self.candidates))
 
     def exceeds(self, limit: float) -> bool:
-        """Whether the fullest rank needs more bytes, for less work than `needed` where it does."""
+        """Whether the fullest GPU needs more bytes, for less work than `needed` where it does."""
         return any(rank.exceeds(limit) for rank in self.candidates)
 
 

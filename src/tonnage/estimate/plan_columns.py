@@ -35,7 +35,7 @@ CHUNK = 8192  # plans walked at once: their arrays stay in the cache of a core
 
 
 def needed_bytes(model: Model, columns: Mapping[str, Any], cluster: Cluster | None = None, **names: Any) -> np.ndarray:
-    """Peak bytes of the fullest rank of each plan: shape (plans,), float64.
+    """Peak bytes of the fullest GPU of each plan: shape (plans,), float64.
 
     `columns` has sizes, each a number or an array of shape (plans,); `names` the choices that hold for all plans
     (recompute, zero_stage, optimizer, ...). Plans are taken as valid: check them before (estimate.options.plans).
@@ -50,7 +50,7 @@ def needed_bytes(model: Model, columns: Mapping[str, Any], cluster: Cluster | No
 def bytes_and_seconds(
     model: Model, columns: Mapping[str, Any], cluster: Cluster, **names: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Peak bytes of the fullest rank, and seconds of a step, of each plan: two of shape (plans,), float64; arguments as
+    """Peak bytes of the fullest GPU, and seconds of a step, of each plan: two of shape (plans,), float64; arguments as
     above.
 
     MissingDatum where no time of such plans is known (estimate.step_time.time).

@@ -33,8 +33,8 @@ def mean_prompt_pairs(s, s_hit, cv2):
 
 @formula(unit="prompts", source="Yu2022, abstract: scheduling at the granularity of an iteration")
 def prompts_per_pass(R, O):
-    """Prompts that come with a decoding pass of R requests when as many begin as end; a prompt's own pass makes the
-    first token.
+    """Prompts that come with a decoding pass of R requests when as many begin as end; prefill makes the first
+    token.
     """
     return R / maximum(O - 1, 1)
 

@@ -291,37 +291,36 @@ WORDS: dict[str, Word] = {
             "ttft",
             "seconds",
             (
-                "time to the first token: from the moment that a request comes until the first token of its "
-                "answer, with the wait for a place and the prompt's own pass; ttft_seconds is the mean under the "
-                "load, ttft_seconds_alone that of one user on an idle replica, and the option --ttft the longest "
-                "that is wanted"
+                "time to first token: from the arrival of a request until the first token of its output. It includes "
+                "queueing and prefill. ttft_seconds is the mean under the load, ttft_seconds_alone that of one user "
+                "on an idle replica, --ttft the highest that is allowed"
             ),
             "Agrawal2024, sec. 2.4",
             ("work_left_seconds",),
-            ("ttft_seconds", "time to the first token", "ttft_seconds_alone"),
+            ("ttft_seconds", "time to first token", "time to the first token", "ttft_seconds_alone"),
         ),
         Word(
             "tpot",
             "seconds",
             (
-                "time of each later token: that of an answer after its first token, over the tokens after the "
-                "first; tpot_seconds is the mean under the load, tpot_seconds_alone that of one user on an idle "
-                "replica, and the option --tpot the longest that is wanted"
+                "time per output token: the time of an output after its first token, divided by the tokens after "
+                "the first. tpot_seconds is the mean under the load, tpot_seconds_alone that of one user on an idle "
+                "replica, --tpot the highest that is allowed"
             ),
             "Agrawal2024, sec. 2.4",
             ("later_tokens_seconds", "user_tokens_per_second", "mean_pass_seconds"),
-            ("tpot_seconds", "time of each later token", "tpot_seconds_alone", "time per output token"),
+            ("tpot_seconds", "time per output token", "time of each later token", "tpot_seconds_alone"),
         ),
         Word(
             "itl",
             "seconds",
             (
-                "time between two tokens that a user gets: with drafts a pass gives several at once, and it is "
-                "longer than tpot"
+                "inter-token latency: the time between two outputs of tokens to a user. With draft models one step "
+                "gives several tokens at once, and it is longer than TPOT"
             ),
             "Agrawal2024, sec. 2.4",
             ("tokens_per_pass",),
-            ("itl_seconds", "time between two tokens", "inter-token latency"),
+            ("itl_seconds", "inter-token latency", "time between two tokens"),
         ),
         Word(
             "goodput_share",
@@ -338,61 +337,66 @@ WORDS: dict[str, Word] = {
             "frontier",
             "",
             (
-                "configurations of which none other is both faster for a user and of a higher throughput for an "
-                "accelerator: serve --frontier tries tensor sizes, precisions and numbers of users"
+                "configurations that no other one beats in both speed per user and throughput per GPU "
+                "(the Pareto frontier): serve --frontier tries tensor sizes, precisions and numbers of users"
             ),
             "docs/commands/serve.md",
             (),
             ("serving frontier",),
         ),
         Word(
-            "products",
+            "GEMMs",
             "seconds",
             (
-                "of a pass: products of matrices with weights, each as long as its arithmetic or the reading of "
-                "its weights takes, whichever is longer"
+                "matrix products with weights: each takes as long as its arithmetic or as reading its weights, "
+                "whichever is longer"
             ),
             "docs/accuracy.md",
             (),
-            ("matrix products",),
+            ("products", "matrix products"),
         ),
         Word(
-            "kernels",
+            "kernel launches",
             "seconds",
-            (
-                "of a pass: what starting kernels and the short ones between the products take; captured graphs "
-                "make it small while decoding"
-            ),
+            ("launching kernels, and the short kernels between the GEMMs; CUDA graphs make it small in decode steps"),
             "docs/accuracy.md",
             (),
-            ("kernel launches",),
+            ("kernels",),
         ),
         Word(
-            "exchanges",
+            "communication",
             "seconds",
-            "of a pass: what ranks that share matrices, experts or stages send to each other",
+            "all-reduces, all-to-alls and sends between the ranks that share matrices, experts or stages",
             "docs/accuracy.md",
             (),
-            (),
+            ("exchanges",),
         ),
         Word(
-            "captured graphs",
+            "scheduler",
+            "seconds",
+            "work of the engine on the host between two steps: scheduling, sampling and preparing inputs",
+            "docs/accuracy.md",
+            (),
+            ("engine overhead",),
+        ),
+        Word(
+            "CUDA graphs",
             "bytes",
             (
-                "what the engine keeps to replay decoding passes without starting each kernel from the host "
-                "(CUDA graphs); --enforce-eager leaves them out"
+                "memory of the engine's captured graphs, which replay decode steps without launching each kernel "
+                "from the host; --enforce-eager turns them off"
             ),
             "vLLM, vllm/config/compilation.py: cudagraph_mode; SGLang, sglang/srt/server_args.py: --cuda-graph-max-bs",
             ("graph_reserve_bytes",),
-            ("CUDA graphs",),
+            ("captured graphs",),
         ),
         Word(
-            "communicators",
+            "NCCL buffers",
             "bytes",
-            "buffers that libraries such as NCCL keep on each rank to exchange data with the others",
+            "buffers that NCCL (RCCL on AMD) keeps on each rank for its communicators",
             "docs/accuracy.md",
             (),
-            (),
+            ("communicators", "RCCL buffers"),
         ),
         Word(
             "usable_memory",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.kernel import units
+from tonnage.kernel.part_names import TPOT, TTFT
 from tonnage.language import say, worded
 from tonnage.language.columns import left, right
 from tonnage.language.quantities import counted, human
@@ -23,30 +24,30 @@ CACHE = (
 )
 # A line of the table: its name, the figure of one user alone, the one under the load.
 TIMES = (
-    ("time to the first token", "ttft_seconds_alone", "ttft_seconds"),
-    ("time of each later token", "tpot_seconds_alone", "tpot_seconds"),
-    ("tokens a second that a user sees", "tokens_per_second_alone", "tokens_per_second_per_user"),
-    ("time of a whole answer", "", "end_to_end_seconds"),
-    ("tokens of answers a second", "", "tokens_per_second"),
-    ("tokens of prompts and answers a second", "", "total_tokens_per_second"),
-    ("tokens of answers a second and accelerator", "", "tokens_per_second_per_gpu"),
-    ("requests a second", "", "requests_per_second"),
-    ("requests a second, with all places taken", "", "largest_rate"),
-    ("requests that decode at once", "", "running"),
-    ("a million tokens, prompts and answers", "cost_per_million_tokens_alone", "cost_per_million_tokens"),
-    ("a million tokens of answers, prompts included", "", "cost_per_million_output_tokens_all"),
-    ("energy of a million tokens", "energy_per_million_tokens_alone", "energy_per_million_tokens"),
+    (TTFT, "ttft_seconds_alone", "ttft_seconds"),
+    (TPOT, "tpot_seconds_alone", "tpot_seconds"),
+    ("output tokens per second per user", "tokens_per_second_alone", "tokens_per_second_per_user"),
+    ("end-to-end latency", "", "end_to_end_seconds"),
+    ("output tokens per second", "", "tokens_per_second"),
+    ("input and output tokens per second", "", "total_tokens_per_second"),
+    ("output tokens per second per GPU", "", "tokens_per_second_per_gpu"),
+    ("requests per second", "", "requests_per_second"),
+    ("requests per second at full load", "", "largest_rate"),
+    ("running requests", "", "running"),
+    ("cost per million tokens (input + output)", "cost_per_million_tokens_alone", "cost_per_million_tokens"),
+    ("cost per million output tokens (input included)", "", "cost_per_million_output_tokens_all"),
+    ("energy per million tokens", "energy_per_million_tokens_alone", "energy_per_million_tokens"),
 )
 LIMITS = ("users_at_service_level", "rate_at_service_level", "replicas_needed", "accelerators_needed")
 WAYS = ("mean", "p50", "p90", "p99")
 NAMES = {
-    "ttft": "time to the first token",
-    "tpot": "time of each later token",
-    "itl": "time between two tokens",
-    "end_to_end": "time of a whole answer",
-    "queueing": "wait for the first pass",
+    "ttft": TTFT,
+    "tpot": TPOT,
+    "itl": "inter-token latency (ITL)",
+    "end_to_end": "end-to-end latency",
+    "queueing": "queueing time",
 }
-TTFT = "ttft_seconds"
+TTFT_KEY = "ttft_seconds"
 WIDTH = 46
 HOSTS = 3  # who host the model that are named
 
@@ -61,7 +62,7 @@ def serving_lines(document: Mapping[str, Any]) -> list[str]:
     for name, alone, loaded in TIMES:
         cells = [_cell(serving, figure) for figure in (alone, loaded)]
         if any(cells):
-            label = with_prompts(say(name), question) if loaded == TTFT else say(name)
+            label = with_prompts(say(name), question) if loaded == TTFT_KEY else say(name)
             lines.append(
                 f"{left(label, WIDTH)} {right(cells[0], 18)} {right(cells[1], 18)}{_band(serving, loaded)}".rstrip()
             )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tonnage.kernel.part_names import TTFT
 from tonnage.kernel.term import Term
 from tonnage.language import say, worded
 from tonnage.language.columns import left, right
@@ -30,7 +31,6 @@ MIN_COMPUTE_FACTOR = 1.1  # compute over that of the best model that is as good
 SAID = ("Besiroglu 2024", "Hoffmann 2022")  # fits of Chinchilla's law; the document has all
 REQUESTS = "requests a second"
 NO_UNITS: Mapping[str, str] = {}
-TTFT_NAME = "time to the first token"
 HIDDEN = frozenset({"runtime_version", "engine_version"})
 
 
@@ -59,7 +59,7 @@ def answer_lines(
         for term in others:
             lines += ["", *tree_lines(titled(term, document["question"]), depth=99, formulas=True)]
     if document["advice"]:
-        lines += ["", say("next moves, each estimated again:")]
+        lines += ["", say("suggestions (re-estimated):")]
         lines += [advice_line(move, prompt_words(document["question"])) for move in document["advice"]]
     if near := document.get("nearest_miss"):
         lines += ["", nearest_line(near)]
@@ -68,16 +68,14 @@ def answer_lines(
 
 
 def titled(term: Term, question: Mapping[str, Any]) -> Term:
-    """The breakdown of a time to the first token under a name that says the length of the prompts; others as they
-    are.
-    """
-    return term.named(with_prompts(worded(term.name), question)) if term.name == TTFT_NAME else term
+    """The breakdown of TTFT, with the length of the prompts in its name; others unchanged."""
+    return term.named(with_prompts(worded(term.name), question)) if term.name == TTFT else term
 
 
 def tree_lines(term: Term, *, depth: int, formulas: bool = False) -> list[str]:
     """A breakdown, indented; with `formulas` each leaf shows its formula with the numbers put in, and its source.
 
-    What is nothing is left out, with all that is under it. Children are added up unless their parent says otherwise.
+    Zero entries are omitted, with all below them. Children are added up unless their parent says otherwise.
     """
     rows = list(_rows(term, depth, 0))
     width = max(NAME_WIDTH, *(columns(name) for name, _, _ in rows))
@@ -188,7 +186,7 @@ def _slopes(document: Mapping[str, Any]) -> list[str]:
     if "serving" in document:
         return [
             say(
-                "one more request adds {sequence}, one more token of its context {token}, on the fullest accelerator",
+                "one more request adds {sequence}, one more token of its context {token}, on the fullest GPU",
                 sequence=sequence,
                 token=token,
             )
@@ -197,7 +195,7 @@ def _slopes(document: Mapping[str, Any]) -> list[str]:
         say(
             (
                 "one more sequence in the micro-batch adds {sequence}, one more token in each sequence {token}, "
-                "on the fullest accelerator"
+                "on the fullest GPU"
             ),
             sequence=sequence,
             token=token,

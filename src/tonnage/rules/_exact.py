@@ -26,7 +26,7 @@ def weights(model: Model, w: float) -> Term:
 
 
 def training(model: Model, part: str = "", on: str = "", **plan: Any) -> Term:
-    """Memory of the fullest rank, or one part of it; without `on`, one accelerator of no name."""
+    """Memory of the fullest GPU, or one part of it; without `on`, one accelerator of no name."""
     defaults = {"sequence_length": 2048, "runtime": "megatron", "zero_stage": 0, "sequence_parallel": False}
     made = training_memory(model, TrainingPlan.of_fields(**{**defaults, **plan}), cluster(on) if on else None)
     memory = made.memory

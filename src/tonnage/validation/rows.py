@@ -51,7 +51,7 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `quantity`: what was measured, of docs/rows.md; empty where nothing predicts it, and `skipped` says why. `metric`:
     what the source
-    calls it. `rank`, `stage`: whose memory, the fullest rank's where both are left out; a negative stage counts from
+    calls it. `rank`, `stage`: whose memory, the fullest GPU's where both are left out; a negative stage counts from
     the last.
     `counting`: how FLOP are counted (docs/rows.md). `peak_tflops`: what a utilization is a share of, the 16-bit peak
     where it is left out.

@@ -18,6 +18,7 @@ from tonnage.estimate.step.rank import stages
 from tonnage.formulas import serving as g
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown
 from tonnage.kernel.formula import Number
+from tonnage.kernel.part_names import CUDA_GRAPHS, is_left_unused
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import precision
 from tonnage.numerics.quantization import file_type
@@ -29,7 +30,6 @@ from tonnage.validation.serving_question import OTHER, load_of, plan_of
 from tonnage.validation.subjects import machine_of, model_of
 
 OVERHEAD = "runtime overhead"
-OUTSIDE = ("left free by the engine", "captured graphs")  # of what a log calls non-torch memory
 NODE_SIZE = 8  # accelerators of the nodes that sources speak of
 
 
@@ -132,6 +132,11 @@ class ServingRow:
         return self.times()
 
 
+def _is_outside(term: Term) -> bool:
+    """Whether a log does not count this part as non-torch memory."""
+    return term.name == CUDA_GRAPHS or is_left_unused(term.name)
+
+
 def predict(row: Row) -> list[Prediction]:
     """A prediction for the row's figure, and one for each of those under `also`."""
     every = (row.measured, *row.also)
@@ -179,13 +184,11 @@ def _activations(question: ServingRow, memory: ServingMemory) -> float:
 
 
 def _outside_torch(question: ServingRow, memory: ServingMemory) -> float:
-    return sum(float(term.value) for term in _overhead(memory.ranks[0]) if term.name not in OUTSIDE)
+    return sum(float(term.value) for term in _overhead(memory.ranks[0]) if not _is_outside(term))
 
 
 def _graphs(question: ServingRow, memory: ServingMemory) -> float:
-    sizes = [
-        term.value for child in _overhead(memory.ranks[0]) for _, term in child.walk() if term.name == "captured graphs"
-    ]
+    sizes = [term.value for child in _overhead(memory.ranks[0]) for _, term in child.walk() if term.name == CUDA_GRAPHS]
     return max((float(value) for value in sizes), default=0.0)
 
 
@@ -261,7 +264,7 @@ def _process(question: ServingRow, memory: ServingMemory) -> float:
 
 
 def _left(rank: ServingRank) -> float:
-    return sum(float(term.value) for term in _overhead(rank) if term.name == "left free by the engine")
+    return sum(float(term.value) for term in _overhead(rank) if is_left_unused(term.name))
 
 
 MEMORY: Mapping[str, Memory] = {

@@ -528,7 +528,7 @@ def test_where_no_change_fits_the_nearest_is_said_with_the_bytes_that_are_still_
     assert near["missing_bytes"] == pytest.approx(high - after["usable_bytes"], abs=1) and near["missing_bytes"] > 0
     main(["train", "llama-3.1-405b", "--on", "H100-SXM-80GB:3g.40gb", "-v"])
     out = capsys.readouterr().out
-    assert f"no change fits: the nearest, {near['text']}, still misses " in out and "next moves" not in out
+    assert f"no change fits: the nearest, {near['text']}, still misses " in out and "suggestions" not in out
 
 
 def test_where_no_change_fits_the_smallest_machine_on_which_it_does_is_named(ask):

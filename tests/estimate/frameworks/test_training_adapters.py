@@ -80,7 +80,7 @@ def test_the_efficient_kernel_alone_keeps_no_scores_where_sdpa_falls_back_on_pro
 
 
 def test_a_process_on_a_t4_holds_141_mib_outside_of_the_allocator():
-    assert leaves(answer(method="lora")["memory"], "accelerator context") == [141 * MIB]
+    assert leaves(answer(method="lora")["memory"], "CUDA context") == [141 * MIB]
 
 
 def rows():

@@ -95,24 +95,24 @@ def test_without_contiguous_gradients_there_is_no_bucket_and_gradients_wait_them
 def test_zero_3_gathers_ahead_until_as_many_parameters_live_as_may():
     """partitioned_param_coordinator.py: every module fetches ahead, until max_live_parameters are there."""
     found = communication(3, overlap_comm=False)
-    assert found["gathered: the module at work"] + found["gathered ahead"] == 2 * 10**9
-    assert found["gathered, in one flat tensor"] == 2 * 50_000_000
+    assert found["all-gather buffer (current module)"] + found["prefetch buffer"] == 2 * 10**9
+    assert found["all-gather buffer (flat tensor)"] == 2 * 50_000_000
     more = communication(3, stage3_max_live_parameters=2 * 10**9, stage3_prefetch_bucket_size=10**8)
-    assert more["gathered: the module at work"] + more["gathered ahead"] == 4 * 10**9
-    assert more["gathered, in one flat tensor"] == 2 * 10**8
+    assert more["all-gather buffer (current module)"] + more["prefetch buffer"] == 4 * 10**9
+    assert more["all-gather buffer (flat tensor)"] == 2 * 10**8
 
 
 def test_without_prefetching_only_what_is_used_again_soon_stays_gathered():
     """Forward and backward of the last parameters are max_reuse_distance apart."""
     found = communication(3, stage3_prefetch_bucket_size=0)
-    assert found["gathered: the module at work"] + found["gathered ahead"] == 2 * 10**9 / 2
+    assert found["all-gather buffer (current module)"] + found["prefetch buffer"] == 2 * 10**9 / 2
     last = communication(3, "last layer of backward", stage3_prefetch_bucket_size=0)
-    assert last["gathered ahead"] == last["gathered, in one flat tensor"] == 0
+    assert last["prefetch buffer"] == last["all-gather buffer (flat tensor)"] == 0
 
 
 def test_a_model_of_which_all_may_live_is_gathered_whole():
     found = communication(3, "loss", model="gpt2")
-    assert found["gathered: the module at work"] + found["gathered ahead"] == 2 * read("gpt2").num_parameters()
+    assert found["all-gather buffer (current module)"] + found["prefetch buffer"] == 2 * read("gpt2").num_parameters()
 
 
 def test_parameters_below_the_threshold_stay_whole():
@@ -130,8 +130,9 @@ def test_parameters_below_the_threshold_stay_whole():
 
 
 def test_a_rank_alone_has_nothing_to_gather():
-    assert not any(name.startswith("gathered") for name in communication(3, data_parallel_size=1))
-    assert any(name.startswith("gathered") for name in communication(3, data_parallel_size=1, offload_parameters="cpu"))
+    assert not any(name.startswith("all-gather") for name in communication(3, data_parallel_size=1))
+    offloaded = communication(3, data_parallel_size=1, offload_parameters="cpu")
+    assert any(name.startswith("all-gather") for name in offloaded)
 
 
 def weights(**said):
@@ -145,10 +146,10 @@ def test_zero_plus_plus_keeps_a_second_shard_and_gathers_in_8_bits():
     n = read("llama-3.1-8b").num_parameters()
     assert weights(zero_hpz_partition_size=8).child("second shard of ZeRO++").value == 2 * n / 8
     wide, narrow = communication(3), communication(3, zero_quantized_weights=True)
-    assert narrow["gathered ahead"] == wide["gathered ahead"] / 2
-    assert narrow["gathered: the module at work"] == wide["gathered: the module at work"]
+    assert narrow["prefetch buffer"] == wide["prefetch buffer"] / 2
+    assert narrow["all-gather buffer (current module)"] == wide["all-gather buffer (current module)"]
     # on arrival the 8 bits and their 16-bit copy are there
-    assert narrow["gathered, in one flat tensor"] == wide["gathered, in one flat tensor"] * 1.5
+    assert narrow["all-gather buffer (flat tensor)"] == wide["all-gather buffer (flat tensor)"] * 1.5
     four = communication(3, zero_quantized_gradients=True)
     assert four["gradients quantised to be reduced"] < wide["gradients flattened to be reduced"]
 

@@ -108,31 +108,33 @@ def test_the_root_of_transformers_code_stays_gathered_and_the_next_layer_is_fetc
     """
     found = phases(model_code="transformers", attention="sdpa")
     root = 2 * (2 * TABLE + H)
-    assert part(found["loss"], "gathered:") == root
-    assert part(found["loss"], "gathered ahead") == 2 * LAYER
+    assert part(found["loss"], "all-gather buffer") == root
+    assert part(found["loss"], "prefetch buffer") == 2 * LAYER
     backward = found["first layer of backward"]
-    assert part(backward, "gathered:") == root + 2 * LAYER
-    assert part(backward, "gathered ahead") == 2 * LAYER
+    assert part(backward, "all-gather buffer") == root + 2 * LAYER
+    assert part(backward, "prefetch buffer") == 2 * LAYER
 
 
 def test_the_last_reduction_holds_the_root_s_gradients_in_both_widths():
     found = phases(model_code="transformers", attention="sdpa", sequence_length=512)["embedding"]
-    assert part(found, "gathered") == 0
+    assert part(found, "all-gather buffer", "prefetch buffer") == 0
     assert part(found, "input of the reduce-scatter", "gradients of the last unit") == 6 * (2 * TABLE + H)
 
 
 def test_since_0_2_table_and_head_are_units_of_their_own():
     old, new = phases(runtime_version="0.1"), phases(runtime_version="0.2")
-    assert part(old["loss"], "gathered:") == 2 * (2 * TABLE + H) + 2 * LAYER  # and the last layer was not resharded
-    assert part(new["loss"], "gathered:") == 2 * (TABLE + H)
+    assert (
+        part(old["loss"], "all-gather buffer") == 2 * (2 * TABLE + H) + 2 * LAYER
+    )  # and the last layer was not resharded
+    assert part(new["loss"], "all-gather buffer") == 2 * (TABLE + H)
     assert part(new["first layer of backward"], "input of the reduce-scatter") == 4 * (TABLE + H)
 
 
 def test_the_pools_of_the_streams_are_reserved_whatever_is_live_in_them():
     found = phases()
     for phase in found.values():
-        live = part(phase, "gathered ahead") + float(phase.child("gradients").value)
-        idle = part(phase, "reserve of the all-gather's stream", "reserve of the reduce-scatter's stream")
+        live = part(phase, "prefetch buffer") + float(phase.child("gradients").value)
+        idle = part(phase, "allocator reserve: all-gather stream", "allocator reserve: reduce-scatter stream")
         assert live + idle == pytest.approx(
             found["loss"].child("weights").value + 2 * (TABLE + LAYER + H) + 2 * (TABLE + H) / 8, rel=1e-9
         )
@@ -148,7 +150,7 @@ def test_under_a_pipeline_nothing_is_resharded_and_gradients_are_summed_whole_in
         "first layer of backward"
     ]
     stage = 15.5 * LAYER  # in the mean; the table and half the layers
-    assert part(found, "gathered: all units") == 2 * (16 * LAYER + TABLE)
+    assert part(found, "all-gather buffer (all units)") == 2 * (16 * LAYER + TABLE)
     assert found.child("gradients").value == 4 * (16 * LAYER + TABLE) > 4 * stage
 
 
@@ -164,8 +166,8 @@ def test_the_first_stage_has_a_layer_less_where_table_and_head_count_as_layers()
 def test_a_compiled_loss_holds_the_logits_and_their_gradient_in_sixteen_bit():
     logits = 4096 * 128256
     eager, compiled = (phases(compile=flag, sequence_length=4096)["loss"] for flag in (False, True))
-    assert part(compiled, "reserve around the logits") == 0
-    assert part(eager, "reserve around the logits") == 2 * logits
+    assert part(compiled, "allocator reserve: logits") == 0
+    assert part(eager, "allocator reserve: logits") == 2 * logits
     shrinks = sum(eager.child(name).value - compiled.child(name).value for name in ("activations", "temporary"))
     assert shrinks > 2 * 4 * logits - 0.2 * GIB
 

@@ -74,4 +74,4 @@ def test_what_sixteen_bit_gradients_leave_is_reserved_less_what_moments_took():
         sum(float(found.child(part).value) * share for part, share in parts)
         for parts in ([("gradients", 0.5)], [("optimizer", 2 / 3)])
     )
-    assert leaf(found, "reserve of freed gradients") == pytest.approx(grads * (1 - moments / (kept + grads)))
+    assert leaf(found, "allocator reserve: freed gradients") == pytest.approx(grads * (1 - moments / (kept + grads)))

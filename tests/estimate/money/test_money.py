@@ -159,7 +159,7 @@ def test_a_price_by_the_accelerator_stands_for_each_machine_that_is_sold_at_it(s
 
 def test_several_machines_that_are_priced_by_the_accelerator_may_have_no_fast_network():
     best = best_price(cluster("2x8xmi300x"), provider="RunPod").price
-    assert "ask whether its machines are joined by a fast network" in " ".join(run_cost(16, 3600, best).warnings)
+    assert "check that its machines are connected by a fast network" in " ".join(run_cost(16, 3600, best).warnings)
 
 
 def test_a_price_by_the_accelerator_is_not_taken_for_machines_that_nobody_lists():

@@ -76,7 +76,7 @@ def test_memory_is_the_sum_of_the_five_parts_that_the_contract_names(name):
 
 def as_stored(made):
     """The weights without what holding them takes beyond their bytes."""
-    beside = ("rounded up by the allocator", "cosines and sines of positions", "copies that attention absorbs")
+    beside = ("rounded up by the allocator", "RoPE tables", "absorbed MLA weights (W_UK, W_UV)")
     return sum(child.value for child in made.memory.child("weights").children if child.name not in beside)
 
 

@@ -18,7 +18,7 @@ def test_one_user_alone_waits_as_long_in_the_simulation_as_in_the_steady_state()
     assert simulated.mean.value == pytest.approx(steady, rel=1e-4)
     assert simulated.p99.value == pytest.approx(steady, rel=1e-4)
     parts = [each.name for each in answer.serving.ttft_seconds.children]
-    assert "into the engine and back" in parts and "waiting, and what shares its passes" not in parts
+    assert "request overhead" in parts and "queueing and batching" not in parts
 
 
 def test_a_limit_between_the_parts_of_a_first_token_is_unmet_by_mean_and_by_percentile():
@@ -35,8 +35,8 @@ def test_next_moves_hold_the_context_of_the_load_that_was_asked_about():
 
 
 def test_eager_engines_say_that_nobody_measured_them():
-    assert warned(tonnage.serve("llama-3.2-1b", on=ON, context=4096, enforce_eager=True), "without captured graphs")
-    assert not warned(tonnage.serve("llama-3.2-1b", on=ON, context=4096), "without captured graphs")
+    assert warned(tonnage.serve("llama-3.2-1b", on=ON, context=4096, enforce_eager=True), "without CUDA graphs")
+    assert not warned(tonnage.serve("llama-3.2-1b", on=ON, context=4096), "without CUDA graphs")
 
 
 def test_times_of_what_does_not_fit_are_said_to_be_so():
@@ -48,7 +48,7 @@ def test_times_of_what_does_not_fit_are_said_to_be_so():
 def test_times_have_a_band_where_machines_like_these_were_measured_and_a_note_where_none_was(on, has_rows):
     answer = tonnage.serve("llama-3.1-8b", on=on, context=4096, concurrency=4, weights="fp8")
     assert bool(answer.serving.tpot_band) is has_rows
-    assert warned(answer, "nobody published runs") is not has_rows
+    assert warned(answer, "no published runs") is not has_rows
     if has_rows:
         low, high = answer.serving.tpot_band
         assert low < answer.serving.tpot_seconds.value < high

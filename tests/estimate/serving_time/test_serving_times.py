@@ -131,7 +131,7 @@ def test_a_token_and_a_first_token_are_sums_of_what_spends_their_time():
         assert term.combine == "sum"
         assert sum(child.value for child in term.children) == pytest.approx(term.value)
         parts = [part.name for part in term.children[0].children]
-        assert {"products", "experts", "attention", "kernels", "exchanges", "engine"} == set(parts)
+        assert {"GEMMs", "experts", "attention", "kernel launches", "communication", "scheduler"} == set(parts)
 
 
 def test_the_document_has_every_term_whole_and_its_text_the_same_figures(capsys):
@@ -515,7 +515,7 @@ def test_the_picture_of_a_frontier_has_a_line_for_each_plan_and_the_best_marked(
 def test_a_chip_whose_peak_nobody_publishes_has_times_of_tokens_and_none_of_prompts():
     answer = tonnage.serve("qwen3-8b", on="Apple-M3-24GB", weights="q4_k_m", context=4096)
     assert value(answer, "tpot_seconds") > 0 and answer.serving.ttft_seconds is UNSET
-    assert any("how long prompts take is not known" in each for each in answer.warnings)
+    assert any("prefill time, TTFT and requests per second are unknown" in each for each in answer.warnings)
     with pytest.raises(MissingDatum, match="there is no frontier"):
         tonnage.frontier("qwen3-8b", on="Apple-M3-24GB", weights="q4_k_m", context=4096)
 

@@ -9,10 +9,9 @@ from tonnage.question.verbs import form_of
 from tonnage.verbs.plan_train import answer
 
 HELP = (
-    "the best plans of a training run on a machine, or the best machines for it: parallel sizes, "
-    "micro-batch, ZeRO stage, recomputation and runtime. "
-    "`tonnage plan --serve --help` is of machines for users, `tonnage plan --inventory --help` of a pool of "
-    "unlike machines"
+    "find the best training plans: machine, parallel sizes, micro-batch, ZeRO stage, recomputation and runtime. "
+    "For serving: `tonnage plan --serve --help`; for a pool of different machines: "
+    "`tonnage plan --inventory --help`"
 )
 
 

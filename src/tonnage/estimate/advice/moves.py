@@ -59,7 +59,7 @@ class Outcome(Protocol):
 
     @property
     def needed(self) -> int:
-        """Bytes of the fullest accelerator."""
+        """Bytes of the fullest GPU."""
 
     @property
     def most(self) -> int:

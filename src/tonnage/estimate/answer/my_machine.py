@@ -144,7 +144,7 @@ def _question(cluster: Cluster, options: ServingOptions, order: str, limits: dic
     question.put("on", cluster.name, "given")
     question.put("accelerators", cluster.size, "cluster")
     question.take("context", options.context, CONTEXT, "default", "at most what the model was made for")
-    question.put("input_tokens", PROMPT, "default", "of the time to the first token, at most 3/4 of the context")
+    question.put("input_tokens", PROMPT, "default", "of the TTFT, at most 3/4 of the context")
     question.take("weights", options.weights, ", ".join(name or "the checkpoint's own" for name in PRECISIONS))
     question.put("order", order, "default" if order == "parameters" else "given")
     for name, limit in limits.items():

@@ -59,34 +59,32 @@ def prices(bill: Bill, cluster: Cluster, speed: Speed) -> dict[str, Any]:
     prompts, alone = everything - answers, speed.alone_tokens_per_second
     cost = bill.cost
     figures: dict[str, Any] = {
-        "cost_per_million_tokens": _usd("a million tokens of prompts and answers", cost, everything),
+        "cost_per_million_tokens": _usd("cost per million tokens (input + output)", cost, everything),
         "cost_per_million_input_tokens": _part(
-            "a million tokens of prompts, by the time that they take", cost, prompts, speed.prompt_share
+            "cost per million input tokens (by time spent)", cost, prompts, speed.prompt_share
         ),
         "cost_per_million_output_tokens": _part(
-            "a million tokens of answers, by the time that they take", cost, answers, speed.answer_share
+            "cost per million output tokens (by time spent)", cost, answers, speed.answer_share
         ),
-        "cost_per_million_output_tokens_all": _usd(
-            "a million tokens of answers, if they pay for the prompts too", cost, answers
-        ),
+        "cost_per_million_output_tokens_all": _usd("cost per million output tokens (input included)", cost, answers),
         "cost_per_million_tokens_alone": _usd(
-            "a million tokens of prompts and answers, one user a replica", cost, alone
+            "cost per million tokens (input + output), one user per replica", cost, alone
         ),
     }
     own = bill.ownership.own_hour if bill.ownership else None
     if own is not None:
         figures["own_cost_per_million_tokens"] = Term.of(
-            "a million tokens of prompts and answers on own machines",
+            "cost per million tokens (input + output) on own machines",
             h.usd_per_million_tokens,
             source=own.source,
             USD_all=own.value * cluster.size,
             tps=everything,
         )
     figures["energy_per_million_tokens"] = _joules(
-        "energy of a million tokens of prompts and answers", bill.energy, everything
+        "energy per million tokens (input + output)", bill.energy, everything
     )
     figures["energy_per_million_tokens_alone"] = _joules(
-        "energy of a million tokens of prompts and answers, one user a replica", bill.energy, alone
+        "energy per million tokens (input + output), one user per replica", bill.energy, alone
     )
     return figures
 

@@ -90,8 +90,8 @@ def _notes(timing: Timing, memory: TrainingMemory) -> Iterator[str]:
     if not kernels.is_measured:
         yield (
             Message(
-                "nobody published runs on {chip} that rates were fitted to: the time takes the shares of "
-                "peaks that other accelerators reach.",
+                "there are no published runs on {chip} to fit rates to: the time uses the efficiency of other "
+                "accelerators.",
                 chip=chip.name,
             )
         )

@@ -318,7 +318,7 @@ class Framework:
         terms = self._masks() if self.plan.recompute != "none" else []  # else the forward pass alone holds them
         head = next((op.head_dim for block in rank.counts for op in block.ops if isinstance(op, Attention)), 0)
         if head * style.rotary:
-            terms.append(sizes.positions("cosines and sines", 2 * head * style.rotary, setting.types.compute))
+            terms.append(sizes.positions("RoPE tables", 2 * head * style.rotary, setting.types.compute))
         if setting.dropout and rank.stage.rank == 0:
             terms.append(sizes.term("mask of the embedded tokens' dropout", hidden, 1, TOKEN))
             if setting.adapters is not None and self.plan.recompute == "full":

@@ -290,9 +290,9 @@ class DeepSpeed(Framework):
         )
         arriving = narrow if narrow == wide else narrow + wide
         return self._spread(
-            copies("gathered: the module at work", wide, at_work),
-            copies("gathered ahead", narrow, ahead),
-            copies("gathered, in one flat tensor", arriving, fetched),
+            copies("all-gather buffer (current module)", wide, at_work),
+            copies("prefetch buffer", narrow, ahead),
+            copies("all-gather buffer (flat tensor)", arriving, fetched),
         )
 
     def _spread(self, *gathered: Term) -> list[Term]:

@@ -156,12 +156,12 @@ class Fsdp2(Compiled):
         live = 0 if units.accumulates and point is not None else gradients
         terms = [
             Term.of(
-                "reserve of the all-gather's stream",
+                "allocator reserve: all-gather stream",
                 f.pool_reserve_bytes,
                 M=units.pool.value,
                 x=ahead.value if ahead else 0,
             ),
-            Term.of("reserve of the reduce-scatter's stream", f.pool_reserve_bytes, M=rank.everything.value, x=live),
+            Term.of("allocator reserve: reduce-scatter stream", f.pool_reserve_bytes, M=rank.everything.value, x=live),
         ]
         return [*terms, *self._holes(rank)] if point is not None and point.phase == "loss" else terms
 
@@ -173,7 +173,7 @@ class Fsdp2(Compiled):
         if self._loss_kind != "compiled" and self.plan.loss == "full":
             split = "tensor" if self.runtime.logits_split else "gathered"
             size = rank.sizes.term("", self.step.model.vocab_size, 2, Extent("token", split))
-            terms.append(Term.of("reserve around the logits", f.fixed_bytes, M=size.value))
+            terms.append(Term.of("allocator reserve: logits", f.fixed_bytes, M=size.value))
         if not self.plan.expandable_segments and self.units(rank).order:
             block = self.units(rank).order[-1]
             extents = [point.bytes for point in rank.points if point.position == len(self.units(rank).order) - 1]
@@ -181,7 +181,9 @@ class Fsdp2(Compiled):
                 "most", *(Term.of("bytes", f.fixed_bytes, M=rank.sizes.total(account)) for account in extents)
             ).value
             terms.append(
-                Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, M=most, x=self.step.kept[block].value)
+                Term.of(
+                    "allocator reserve: layer temporaries", f.pool_reserve_bytes, M=most, x=self.step.kept[block].value
+                )
             )
         return terms
 

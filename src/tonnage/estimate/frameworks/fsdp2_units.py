@@ -112,12 +112,12 @@ class Units:
         self.compute, self.reduce = step.recipe.compute_bytes, step.recipe.reduce_bytes
         self.is_theirs = step.setting.own is None  # transformers' code, whose loss is inside the root
         before = _unit("table", stage.before, step.whole)
-        after = _unit("norm and head", stage.after, step.whole)
+        after = _unit("norm, lm_head", stage.after, step.whole)
         one = self.is_theirs or step.runtime.root_unit or bool(stage.table)
-        self.root = _unit("table, norm and head", stage.before + stage.after, step.whole) if one else NOTHING
+        self.root = _unit("embedding, norm, lm_head", stage.before + stage.after, step.whole) if one else NOTHING
         self.table, self.head = (NOTHING, NOTHING) if one else (before, after)
         self.head_gradient = (
-            after if not (one and stage.table) else _unit("norm and head", stage.after + stage.table, step.whole)
+            after if not (one and stage.table) else _unit("norm, lm_head", stage.after + stage.table, step.whole)
         )
         self.table_gradient = before
         self.reshards = step.plan.zero_stage >= 3
@@ -178,9 +178,9 @@ class Units:
         ahead = None
         if self.reshards and self.order:
             if self.keeps_last:
-                gathered = (*gathered, self.layer("gathered: the last layer", self.order[-1]))
+                gathered = (*gathered, self.layer("all-gather buffer (last layer)", self.order[-1]))
             elif self.is_theirs:
-                ahead = self.layer("gathered ahead: the last layer", self.order[-1])
+                ahead = self.layer("prefetch buffer (last layer)", self.order[-1])
         gradients: tuple[Term, ...] = ()
         if self.plan.loss == "chunked" and self.head_gradient.children and self.trains and not self.is_theirs:
             gradients = (copies("gradient of the head, summed over chunks", self.reduce, self.head_gradient),)
@@ -191,8 +191,8 @@ class Units:
         if not self.reshards:
             return Buffers(self._all(len(self.order)))
         after = self.order[position + 1] if position + 1 < len(self.order) else None
-        ahead = self.layer("gathered ahead: the next layer", after) if after is not None else None
-        return Buffers((*self._outside(), self.layer("gathered: the layer at work", self.order[position])), ahead)
+        ahead = self.layer("prefetch buffer (next layer)", after) if after is not None else None
+        return Buffers((*self._outside(), self.layer("all-gather buffer (current layer)", self.order[position])), ahead)
 
     def at_layer(self, position: int) -> Buffers:
         """Backward of the layer at this position."""
@@ -201,7 +201,7 @@ class Units:
         if not self.reshards:
             gathered, ahead = self._all(position + 1), None
         else:
-            gathered = (*self._outside(), self.layer("gathered: the layer at work", self.order[position]))
+            gathered = (*self._outside(), self.layer("all-gather buffer (current layer)", self.order[position]))
             ahead = self._next(position)
         return Buffers(gathered, ahead, reduced, self._of_root())
 
@@ -251,15 +251,17 @@ class Units:
         """The units outside of the layers that are gathered."""
         units = [self.root, *((self.head,) if with_head else ())]
         return tuple(
-            copies(Message("gathered: {unit}", unit=unit.name), self.compute, unit) for unit in units if unit.children
+            copies(Message("all-gather buffer ({unit})", unit=unit.name), self.compute, unit)
+            for unit in units
+            if unit.children
         )
 
     def _all(self, layers: int) -> tuple[Term, ...]:
         """Nothing is resharded before its backward; under a pipeline not before the step is over."""
         if self.accumulates:
-            return (copies("gathered: all units", self.compute, self.rank.whole),)
+            return (copies("all-gather buffer (all units)", self.compute, self.rank.whole),)
         outside = [
-            copies(Message("gathered: {unit}", unit=unit.name), self.compute, unit)
+            copies(Message("all-gather buffer ({unit})", unit=unit.name), self.compute, unit)
             for unit in (self.root, self.table)
             if unit.children
         ]
@@ -267,15 +269,17 @@ class Units:
         return (
             *outside,
             *(
-                repeated(Message("gathered: {block}s", block=block.name), count, self.layer(block.name, block))
+                repeated(
+                    Message("all-gather buffer ({block}s)", block=block.name), count, self.layer(block.name, block)
+                )
                 for block, count in counts.items()
             ),
         )
 
     def _next(self, position: int) -> Term | None:
         if position:
-            return self.layer("gathered ahead: the next layer", self.order[position - 1])
-        return copies("gathered ahead: the table", self.compute, self.table) if self.table.children else None
+            return self.layer("prefetch buffer (next layer)", self.order[position - 1])
+        return copies("prefetch buffer (embedding)", self.compute, self.table) if self.table.children else None
 
     def _reduce_input(self, unit: Term) -> tuple[Term, ...]:
         return (copies("input of the reduce-scatter", self.reduce, unit),) if unit.children and self.trains else ()

@@ -334,10 +334,10 @@ class Megatron(Framework):
             for (name, extent), count in dummies
         ]
         if parts:
-            terms.append(Term.sum("dummy gradients of weights", *parts))
+            terms.append(Term.sum("dummy weight gradients", *parts))
         rotary = self._rotary(rank)
         if rotary:
-            terms.append(sizes.positions("tables of rotary positions", rotary, 1))
+            terms.append(sizes.positions("RoPE tables", rotary, 1))
         if rank.stage.is_last and setting.sequence_parallel:
             terms.append(
                 sizes.term(
@@ -385,7 +385,7 @@ class Megatron(Framework):
             return []
         experts = any(isinstance(op, MoE) for block in rank.counts for op in block.ops)
         size = buffers.matmul_workspace(capability, setting, experts)
-        terms = [Term.of("workspaces of Transformer Engine", f.workspace_bytes, source=WORKSPACE_SOURCE, M=size, n=1)]
+        terms = [Term.of("Transformer Engine workspaces", f.workspace_bytes, source=WORKSPACE_SOURCE, M=size, n=1)]
         if buffers.multiplies_in_torch(setting, rank.stage.is_last, experts):
             large = self._release("torch", LARGE_ON_BLACKWELL) >= LARGE_ON_BLACKWELL
             terms.append(

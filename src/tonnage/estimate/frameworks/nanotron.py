@@ -85,7 +85,7 @@ class Nanotron(Compiled):
         if rank.stage.table and not rank.after.children:
             parts.append(rank.table)
         here = rank.sizes.made(point.bytes)
-        parts.append(Term.of("of the unit at work", f.whole_parameters, N=here, z=1))
+        parts.append(Term.of("current unit", f.whole_parameters, N=here, z=1))
         parameters = Term.sum("parameters", *parts, unit="parameters")
         return [copies("gradients in 16 bit", width, parameters), *self._results(rank)]
 
@@ -110,7 +110,11 @@ class Nanotron(Compiled):
         moments = sum(term.value for term in rank.optimizer.children if "moment" in term.name)
         room = saved + freed.value
         used = minimum(moments / (room + (room == 0) * 1.0), 1)  # a stage may have no layers
-        return [Term.of("reserve of freed gradients", f.reserve_bytes, source=ALLOCATOR, M=freed.value, rho=1 - used)]
+        return [
+            Term.of(
+                "allocator reserve: freed gradients", f.reserve_bytes, source=ALLOCATOR, M=freed.value, rho=1 - used
+            )
+        ]
 
 
 FRAMEWORKS.add("nanotron", Nanotron)

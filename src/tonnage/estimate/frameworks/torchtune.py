@@ -109,7 +109,7 @@ class Alone(Recipe):
     def temporary(self, rank: RankView, point: Point) -> list[Term]:
         terms = self.head_addend(rank, point)
         if self.unit_gradient_width:
-            here = Term.of("of the unit at work", f.whole_parameters, N=rank.sizes.made(point.bytes), z=1)
+            here = Term.of("current unit", f.whole_parameters, N=rank.sizes.made(point.bytes), z=1)
             terms.append(copies("gradients until the optimizer has taken its step", self.unit_gradient_width, here))
         return terms
 

@@ -136,7 +136,7 @@ class Transformers(Framework):
         sizes, vocabulary = rank.sizes, self.step.model.vocab_size
         held = sizes.term("", vocabulary, self.logits_held(), LOGITS).value
         most = sizes.total({LOGITS: self._most_logits(rank.stage, point.phase)})
-        terms = [Term.of("reserve around the logits", f.pool_reserve_bytes, M=held, x=most)]
+        terms = [Term.of("allocator reserve: logits", f.pool_reserve_bytes, M=held, x=most)]
         if self.plan.expandable_segments:
             return terms
         block = rank.stage.order[-1]
@@ -146,7 +146,7 @@ class Transformers(Framework):
         fullest, saved = Term.max("a layer's forward pass", *totals).value, self.step.kept[block].value
         return [
             *terms,
-            Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, source=SEGMENTS, M=fullest, x=saved),
+            Term.of("allocator reserve: layer temporaries", f.pool_reserve_bytes, source=SEGMENTS, M=fullest, x=saved),
         ]
 
     def reserve_share(self, rank: RankView, point: Point) -> float:

@@ -32,7 +32,7 @@ def request_price(price: ApiPrice, prompt: Number, answer: Number, cached: Numbe
 def million_tokens(request: Term, prompt: Number, answer: Number) -> Term:
     """What a million tokens of such requests cost."""
     return Term.of(
-        "a million tokens of such requests, prompts and answers",
+        "cost per million tokens of such requests (input + output)",
         h.request_usd_per_million_tokens,
         source=request.source,
         USD_req=request.value,
@@ -117,7 +117,7 @@ def beside_hosted(
 def _at_most(hour: Term, rate: float, prompt: float, answer: float) -> Term | None:
     """What a million tokens cost at the most that the limits allow; None where they allow nothing."""
     tokens = h.all_tokens_per_second.evaluate(X=rate, s=prompt, O=answer)
-    name = "a million tokens of prompts and answers, at the most within the limits"
+    name = "cost per million tokens (input + output) at the largest load within the limits"
     return (
         Term.of(name, h.usd_per_million_tokens, source=hour.source, basis=hour.basis, USD_all=hour.value, tps=tokens)
         if rate

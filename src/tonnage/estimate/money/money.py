@@ -252,8 +252,8 @@ def _price_warnings(price: Price, num_accelerators: Number, today: "date | None"
     elif price.sizes_source and is_any(num_accelerators > price.accelerators):
         warnings.append(
             Message(
-                "{provider} prices {instance} by the accelerator: ask whether its machines are joined by a "
-                "fast network.",
+                "{provider} prices {instance} per accelerator: check that its machines are connected by a fast "
+                "network.",
                 provider=price.provider,
                 instance=price.instance,
             )

@@ -127,7 +127,10 @@ class ForwardPass:
         if head is not None and stage.is_last:
             moments.append(self._sampler(head))
         return Term.sum(
-            "activations", Term.max("peak of a pass", *moments), *self._staying(stage, accelerator), unit="bytes"
+            "activations",
+            Term.max("peak of a forward pass", *moments),
+            *self._staying(stage, accelerator),
+            unit="bytes",
         )
 
     def _batch(self, name: str, numbers: Number, *, cut: bool = False) -> Term:
@@ -188,16 +191,12 @@ class ForwardPass:
         terms = []
         size = workspace_bytes(self.engine, accelerator)
         if size:
-            terms.append(
-                _fixed(
-                    "workspace of the matrix products", size, "PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp", "rule"
-                )
-            )
+            terms.append(_fixed("GEMM workspace", size, "PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp", "rule"))
         if self.keeps_experts:
             mixtures = [op for block, _ in stage.layers for op in block.ops if isinstance(op, MoE)]
             numbers = max((self._expert_workspace(op) for op in mixtures), default=0)
             if numbers:
-                terms.append(self._batch("workspace of the experts", numbers))
+                terms.append(self._batch("expert workspace", numbers))
         if self.engine.keeps_expert_workspace and stage.towers:
             terms.append(self._batch("what images became", self.model.hidden_size))
             if pixels := image_numbers(self.model):

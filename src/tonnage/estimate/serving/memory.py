@@ -67,7 +67,7 @@ def serving_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | N
 
 
 def serving_needed(model: Model, plan: ServingPlan, accelerator: Accelerator | None = None) -> Number:
-    """Bytes of the fullest rank, as `serving_memory` has them, without what else it finds."""
+    """Bytes of the fullest GPU, as `serving_memory` has them, without what else it finds."""
     walk = _Replica(model, plan, accelerator, loaded_storage(model, plan), drafting(plan.drafting.draft_model))
     return reduce(maximum, (walk.memory(stage).value for stage in walk.unlike_stages().values()))
 
@@ -270,7 +270,7 @@ class _Replica:
             if size:
                 moments.append(Term.of(name, g.early_bytes, M=size, U=cache.value * requests))
         staying = workspace_bytes(engine, self.accelerator)
-        return Term.max("activations", *moments, Term.of("workspace of the matrix products", f.fixed_bytes, M=staying))
+        return Term.max("activations", *moments, Term.of("GEMM workspace", f.fixed_bytes, M=staying))
 
     def _loading(self) -> float:
         """A tied head that is loaded before it is tied."""

@@ -10,6 +10,7 @@ from tonnage.formulas import memory as f
 from tonnage.formulas import serving as g
 from tonnage.kernel.formula import Number
 from tonnage.kernel.message import Message
+from tonnage.kernel.part_names import CUDA_CONTEXT, CUDA_GRAPHS, LEFT_UNUSED
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import MIB
 from tonnage.ops import MLP, Attention, Head, LatentAttention, MoE
@@ -185,6 +186,19 @@ def captured(most: int) -> list[int]:
     return [size for first, last, step in steps for size in range(first, last + 1, step) if size <= most]
 
 
+def context_name(vendor: str) -> str:
+    """The name of what a driver holds for each process."""
+    return CUDA_CONTEXT if vendor == "NVIDIA" else "driver context"
+
+
+COLLECTIVES = {"NVIDIA": "NCCL buffers", "AMD": "RCCL buffers"}  # by vendor
+
+
+def collective_buffers(vendor: str) -> str:
+    """The name of what the library of collectives keeps on each rank."""
+    return COLLECTIVES.get(vendor, "buffers of collectives")
+
+
 NO_CONTEXT = ("cpu", "apple")  # kinds of accelerators on which a process holds nothing beside its tensors
 
 
@@ -201,15 +215,22 @@ class Overhead:
         engine = self.engine
         captured = self._captured(stage)
         parts = [
-            *self._measured("libraries of the process", 0 if self._has_no_context() else engine.process),
-            *self._measured("communicators", self._communicators()),
-            *self._measured("captured graphs", captured if engine.graphs_in_share else 0),
+            *self._measured(self._process_name(), 0 if self._has_no_context() else engine.process),
+            *self._measured(collective_buffers(self._vendor()), self._communicators()),
+            *self._measured(CUDA_GRAPHS, captured if engine.graphs_in_share else 0),
         ]
-        outside = self._measured("captured graphs", 0 if engine.graphs_in_share else captured)
+        outside = self._measured(CUDA_GRAPHS, 0 if engine.graphs_in_share else captured)
         fixed = sum(part.value for part in parts)
         return Term.sum(
             "runtime overhead", *parts, *self._left_free(fixed, outside, weights, activations), unit="bytes"
         )
+
+    def _vendor(self) -> str:
+        return self.accelerator.vendor if self.accelerator is not None else "NVIDIA"
+
+    def _process_name(self) -> str:
+        """vLLM counts the context apart; what else it holds are the libraries that it loads."""
+        return "libraries (cuBLAS and others)" if self.engine.context else context_name(self._vendor())
 
     def _measured(self, name: str, size: int) -> list[Term]:
         if not size:
@@ -256,10 +277,16 @@ class Overhead:
             "beyond the engine's share", beyond, source=engine.source, U=usable, u=share, M=self.plan.reserve_bytes
         )
         context = Term.of(
-            "accelerator context", f.fixed_bytes, basis="measured", source=engine.overhead_source, M=engine.context
+            context_name(self._vendor()),
+            f.fixed_bytes,
+            basis="measured",
+            source=engine.overhead_source,
+            M=engine.context,
         )
         inside = [context] if engine.context_in_share else []
         outside = ([] if engine.context_in_share else [context]) + outside
         if len(outside) > 1:
             outside = [Term.sum("beside the engine's share", *outside, unit="bytes")]
-        return [*inside, Term.max("left free by the engine", rest, *outside)]
+        maker = str(engine.version).partition(" ")[0]
+        unused = Message(LEFT_UNUSED, engine=maker, setting=engine.setting)
+        return [*inside, Term.max(unused, rest, *outside)]

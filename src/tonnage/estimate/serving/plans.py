@@ -502,7 +502,7 @@ def _kv_cache(model: Model, o: ServingOptions, q: Question, engine: ServingRunti
 
 
 def serving_slopes(memory: ServingMemory) -> Slopes:
-    """What one more request, and one more token of context, add on the fullest rank."""
+    """What one more request, and one more token of context, add on the fullest GPU."""
     fullest = memory.fullest
     return Slopes(bytes_per_sequence=fullest.per_request.value, bytes_per_token=fullest.per_token.value)
 

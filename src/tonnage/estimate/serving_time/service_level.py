@@ -17,6 +17,7 @@ from tonnage.estimate.serving_time.times import ServingTimes, times
 from tonnage.formulas import service as h
 from tonnage.formulas import serving as g
 from tonnage.kernel.message import Message
+from tonnage.kernel.part_names import TPOT, TTFT
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import human
 from tonnage.spec import Load, ServingPlan
@@ -24,7 +25,7 @@ from tonnage.spec import Load, ServingPlan
 MOST_USERS = 2**20  # of one replica
 STEP = 1e-3  # of a rate: it is found to so much of itself
 ROUNDS = 60  # of a bisection, more than any takes
-NAMES = {"ttft": "time to the first token", "tpot": "time of each later token"}
+NAMES = {"ttft": TTFT, "tpot": TPOT}
 
 
 class Waits(Struct, frozen=True):
@@ -154,7 +155,7 @@ def _largest_rate(at: WaitsAt, replica_load: ReplicaLoad, most: float) -> float:
 
 def _term(plan: ServingPlan, replica_load: ReplicaLoad, largest: float, is_open: bool) -> Term:
     limits = {name: limit for name in NAMES if (limit := getattr(replica_load, name)) is not None}
-    unit, what = ("requests/s", "requests a second") if is_open else ("requests", "users")
+    unit, what = ("requests/s", "requests per second") if is_open else ("requests", "users")
     of_replica = Term.by(
         "of one replica",
         largest,
@@ -189,7 +190,7 @@ def _rate_of_users(plan: ServingPlan, replica: Replica, replica_load: ReplicaLoa
         users=users,
     )
     return Term.product(
-        "requests a second within the limits",
+        "requests per second within the limits",
         "requests/s",
         Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size),
         of_replica,
@@ -241,9 +242,8 @@ def _tell(
     past = least.over(replica_load) or bound
     question.warn(
         Message(
-            "{said}With one request at a time it is {value} for the {names}, so that no number of users is "
-            "served within the limits: more tensor ranks, narrower weights or a faster accelerator are "
-            "needed.",
+            "{said}With one request at a time the {names} is {value}: no number of users is served within the "
+            "limits. Use more tensor ranks, narrower weights or a faster accelerator.",
             said=verdict,
             value=human(getattr(least, past), "seconds"),
             names=NAMES[past],

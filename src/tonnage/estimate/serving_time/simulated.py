@@ -12,6 +12,7 @@ from tonnage.estimate.serving_time.speed import Replica
 from tonnage.estimate.serving_time.times import around_seconds
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import joined, listed
+from tonnage.kernel.part_names import TPOT, TTFT
 from tonnage.kernel.term import Term
 from tonnage.spec import Load
 
@@ -100,21 +101,21 @@ def figures(run: Simulated, replica_load: ReplicaLoad) -> SimulatedDocument[Term
 
     several = bool((run.output_tokens > 1).any())
     document: SimulatedDocument[Term] = SimulatedDocument(
-        ttft=all_ways("time to the first token", run.ttft),
-        end_to_end=all_ways("time of a whole answer", run.end_to_end),
-        queueing=all_ways("wait for the first pass", run.queueing),
-        tpot=all_ways("time of each later token", run.tpot) if several else UNSET,
-        itl=all_ways("time between two tokens", run.itl) if several else UNSET,
+        ttft=all_ways(TTFT, run.ttft),
+        end_to_end=all_ways("end-to-end latency", run.end_to_end),
+        queueing=all_ways("queueing time", run.queueing),
+        tpot=all_ways(TPOT, run.tpot) if several else UNSET,
+        itl=all_ways("inter-token latency (ITL)", run.itl) if several else UNSET,
         tokens_per_second=term(
-            "tokens of answers a second", run.output_tokens_per_second * replica_load.busy, "tokens/s"
+            "output tokens per second", run.output_tokens_per_second * replica_load.busy, "tokens/s"
         ),
-        requests_per_second=term("requests a second", run.requests_per_second * replica_load.busy, "requests/s"),
+        requests_per_second=term("requests per second", run.requests_per_second * replica_load.busy, "requests/s"),
         preemptions=term("requests sent back for want of cache", run.preemptions * replica_load.busy, "requests"),
     )
     if replica_load.limited:
         share, rate = run.goodput(replica_load.ttft, replica_load.tpot)
         document.goodput_share = term("requests within the limits", share, "")
-        document.goodput = term("requests a second within the limits", rate * replica_load.busy, "requests/s")
+        document.goodput = term("requests per second within the limits", rate * replica_load.busy, "requests/s")
     return document
 
 

@@ -22,12 +22,19 @@ from tonnage.formulas import serving as g
 from tonnage.formulas.time import memory_seconds
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.message import Message
+from tonnage.kernel.part_names import PREFILL, TPOT, TTFT
 from tonnage.kernel.term import Term
 from tonnage.spec import Cluster, Load, ServingPlan
 
 FITTED = "fitted: scripts/fit_serving.py"
 BALANCE = "Little1961, L = lambda W; Kleinrock1975, sec. 5.6"
 MEASURED = ("ttft_seconds", "tpot_seconds")  # under load, by many sources
+PASS_PARTS = {  # names of the fields of Spent that have another name in the field
+    "products": "GEMMs",
+    "kernels": "kernel launches",
+    "exchanges": "communication",
+    "engine": "scheduler",
+}
 NOTHING = 1e-4  # of a time: what is left of a closed form that has nothing to say
 
 
@@ -69,17 +76,14 @@ def serving_speed(
     try:
         replica = replica_of(model, plan, cluster, memory, usable, replica_load.load)
         if replica.pool is not None and replica.pool < replica_load.load.input_tokens + replica_load.load.output_tokens:
-            question.warn(
-                "beside everything else there is no room for the cache of one request: nothing is answered, "
-                "and there are no times."
-            )
+            question.warn("there is no room for the KV cache of one request: no request runs, and there are no times.")
             return None
         served = times(replica.clock, replica.policy, replica_load.load)
     except MissingDatum as error:
         question.warn(str(error))
         return None
     if memory.memory.value > usable and replica.pool is None:
-        question.warn("it does not fit: the times are those that it would have on an accelerator with more memory.")
+        question.warn("it does not fit: the times are those of an accelerator with enough memory.")
     _notes(replica.clock, plan, cluster, served, replica_load, question)
     speed = speed_of(replica, plan, cluster, served, replica_load)
     return replace(speed, figures=replace(speed.figures, **_bands(replica.clock, speed.figures)))
@@ -147,8 +151,8 @@ def _notes(
     if not clock.knows_prompts:
         question.warn(
             Message(
-                "no source gives a bf16, fp16 or fp32 peak of {chip}: how long prompts take is not known, so "
-                "there is no time to the first token and no rate of requests.",
+                "no source gives a bf16, fp16 or fp32 peak of {chip}: prefill time, TTFT and requests per second "
+                "are unknown.",
                 chip=chip,
             )
         )
@@ -156,17 +160,16 @@ def _notes(
     if not _checks(clock).is_measured:
         question.warn(
             Message(
-                "nobody published runs on {chip} that rates were fitted to: the times take the shares of "
-                "peaks that other accelerators reach.",
+                "there are no published runs on {chip} to fit rates to: the times use the efficiency of other "
+                "accelerators.",
                 chip=chip,
             )
         )
     if plan.enforce_eager and _checks(clock).engine.replays:
         question.warn(
             Message(
-                "nobody published rows of {engine} without captured graphs that rates were fitted to: the "
-                "host is taken to ask for a kernel as fast as in training, and small models and few users "
-                "are slower than the times here.",
+                "there are no published runs of {engine} without CUDA graphs: kernel launches are assumed to be as "
+                "fast as in training. Small models and few users are slower than shown here.",
                 engine=plan.engine,
             )
         )
@@ -175,9 +178,8 @@ def _notes(
         most = served.largest_rate * replica_load.busy
         question.warn(
             Message(
-                "{@request_rate} {rate:g} is more than the {most:.3g} requests a second that are "
-                "answered at most: the queue grows without end, and there is no mean time to the first "
-                "token.",
+                "{@request_rate} {rate:g} exceeds the capacity of {most:.3g} requests per second: the queue grows "
+                "without end, and there is no mean TTFT.",
                 rate=rate * replica_load.busy,
                 most=most,
             )
@@ -186,8 +188,8 @@ def _notes(
     if users is not None and users > served.steady.places:
         question.warn(
             Message(
-                "of {users:g} users of a replica {places:.0f} run at once, as far as cache and engine let "
-                "them; others wait.",
+                "{places:.0f} of {users:g} users of a replica run at once, limited by KV cache and engine; the others "
+                "queue.",
                 users=users,
                 places=served.steady.places,
             )
@@ -216,11 +218,11 @@ def speed_of(
     one = clock.spent(0, 0, 1, context)
     tpot = _tpot(served, steady, plan)
     alone = _each_token(
-        "each later token of one user alone", _pass("a pass of one user alone", one, requests=1, keys=context), plan
+        "TPOT of one user alone", _pass("decode step of one user alone", one, requests=1, keys=context), plan
     )
     checks = _checks(clock)
     least = Term.of(
-        "weights of one token, read at the memory's full bandwidth",
+        "weights of one token, read at full bandwidth",
         memory_seconds,
         M=least_bytes(checks),
         W=checks.bandwidth,
@@ -228,20 +230,22 @@ def speed_of(
     )
     figures: ServingDocument[Term] = ServingDocument(
         tpot_seconds=tpot,
-        itl_seconds=steady.term("time between two tokens", served.tpot_seconds, "seconds"),
+        itl_seconds=steady.term("inter-token latency (ITL)", served.tpot_seconds, "seconds"),
         tokens_per_second_per_user=Term.of(
-            "tokens a second that a user sees", h.user_tokens_per_second, tau=tpot.value
+            "output tokens per second per user", h.user_tokens_per_second, tau=tpot.value
         ),
         tpot_seconds_alone=alone,
-        tokens_per_second_alone=Term.of("tokens a second of one user alone", h.user_tokens_per_second, tau=alone.value),
+        tokens_per_second_alone=Term.of(
+            "output tokens per second of one user alone", h.user_tokens_per_second, tau=alone.value
+        ),
         weights_read_seconds=_each_token("weights of one token, with drafts", least, plan),
     )
     if not clock.knows_prompts:
         return Speed(figures=figures, times=served, replica=replica)
     own = prompt_pass(clock, replica.policy, prompt, load.cached_tokens)
-    first = _pass("the prompt's own pass", own, prompt_tokens=max(prompt - load.cached_tokens, 1))
+    first = _pass(PREFILL, own, prompt_tokens=max(prompt - load.cached_tokens, 1))
     first_alone = Term.sum(
-        "first token of one user alone", first, *_some(_walked("into the engine and back", clock.engine.arrive, {}))
+        "TTFT of one user alone", first, *_some(_walked("request overhead", clock.engine.arrive, {}))
     )
     rates = _rates(plan, cluster, served, steady, replica_load, prompt, answer)
     ttft = _ttft(served, steady, first)
@@ -251,7 +255,7 @@ def speed_of(
         **rates,
         ttft_seconds=ttft,
         ttft_seconds_alone=first_alone,
-        end_to_end_seconds=Term.sum("time of a whole answer", ttft, tail) if ttft is not None else None,
+        end_to_end_seconds=Term.sum("end-to-end latency", ttft, tail) if ttft is not None else None,
     )
     seconds_alone = first_alone.value + h.later_tokens_seconds.evaluate(O=answer, tau=alone.value)
     mine = h.shared_answer_seconds.evaluate(
@@ -314,44 +318,47 @@ def _rates(
     """The rates of all replicas together."""
     many = Term.of("replicas that have requests", g.replicas, n_copies=replica_load.busy)
     rate = Term.product(
-        "requests a second", "requests/s", many, steady.term("of one replica", served.requests_per_second, "requests/s")
+        "requests per second",
+        "requests/s",
+        many,
+        steady.term("of one replica", served.requests_per_second, "requests/s"),
     )
-    output = Term.of("tokens of answers a second", h.answered_tokens_per_second, X=rate.value, O=answer)
+    output = Term.of("output tokens per second", h.answered_tokens_per_second, X=rate.value, O=answer)
     most = steady.term("of one replica", served.largest_rate, "requests/s")
     return {
         "tokens_per_second": output,
         "total_tokens_per_second": Term.of(
-            "tokens of prompts and answers a second", h.all_tokens_per_second, X=rate.value, s=prompt, O=answer
+            "input and output tokens per second", h.all_tokens_per_second, X=rate.value, s=prompt, O=answer
         ),
         "tokens_per_second_per_gpu": Term.of(
-            "tokens of answers a second and accelerator",
+            "output tokens per second per GPU",
             h.accelerator_tokens_per_second,
             tps=output.value,
             n=cluster.size,
         ),
         "requests_per_second": rate,
         "largest_rate": Term.product(
-            "requests a second that can be answered",
+            "requests per second at full load",
             "requests/s",
             Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size),
             most,
         ),
         "running": Term.product(
-            "requests that decode", "requests", many, steady.term("of one replica", served.running, "requests")
+            "running requests", "requests", many, steady.term("of one replica", served.running, "requests")
         ),
     }
 
 
 def _tpot(served: ServingTimes, steady: _Steady, plan: ServingPlan) -> Term:
     keys = served.running * served.context_tokens
-    decode = _pass("a pass in which all decode", served.decode, requests=served.running, keys=keys)
+    decode = _pass("decode step", served.decode, requests=served.running, keys=keys)
     others = served.tpot_seconds * served.tokens_each - served.decode.seconds
     parts = (
-        [steady.term("prompts of others in between", others, "seconds")]
+        [steady.term("prefill interference", others, "seconds")]
         if abs(others) > NOTHING * served.decode.seconds
         else []
     )
-    return _each_token("time of each later token", Term.sum("time of a pass", decode, *parts), plan)
+    return _each_token(TPOT, Term.sum("time of a pass", decode, *parts), plan)
 
 
 def _each_token(name: str, of_pass: Term, plan: ServingPlan) -> Term:
@@ -369,15 +376,16 @@ def _ttft(served: ServingTimes, steady: _Steady, own: Term) -> Term | None:
         return None
     overhead = served.around_seconds
     waits = served.ttft_seconds - own.value - overhead
-    parts = [_walked("into the engine and back", overhead, {})] if overhead else []
+    parts = [_walked("request overhead", overhead, {})] if overhead else []
     if abs(waits) > NOTHING * served.ttft_seconds:
-        parts.append(steady.term("waiting, and what shares its passes", waits, "seconds"))
-    return Term.sum("time to the first token", own, *parts)
+        parts.append(steady.term("queueing and batching", waits, "seconds"))
+    return Term.sum(TTFT, own, *parts)
 
 
 def _pass(name: str, spent: Spent, **parameters: float) -> Term:
     """A pass by what spends it; what takes nothing is left out."""
-    parts = [_walked(part, value, parameters) for part, value in zip(Spent._fields, spent, strict=True) if value]
+    fields = zip(Spent._fields, spent, strict=True)
+    parts = [_walked(PASS_PARTS.get(field, field), value, parameters) for field, value in fields if value]
     return Term.sum(name, *parts, unit="seconds")
 
 

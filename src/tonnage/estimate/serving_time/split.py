@@ -20,19 +20,20 @@ from tonnage.estimate.serving_time.work import Work
 from tonnage.formulas import service as h
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number, is_any, minimum
+from tonnage.kernel.part_names import TPOT, TTFT
 from tonnage.kernel.term import Term
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, Load, ServingPlan
 
 SOURCE = "Zhong2024, abstract: prompts and answers on different accelerators"
 NAMES = {
-    "ttft_seconds": ("time to the first token", "seconds"),
-    "tpot_seconds": ("time of each later token", "seconds"),
-    "end_to_end_seconds": ("time of a whole answer", "seconds"),
+    "ttft_seconds": (TTFT, "seconds"),
+    "tpot_seconds": (TPOT, "seconds"),
+    "end_to_end_seconds": ("end-to-end latency", "seconds"),
     "transfer_seconds": ("a prompt's cache on its way", "seconds"),
-    "tokens_per_second": ("tokens of answers a second", "tokens/s"),
-    "requests_per_second": ("requests a second", "requests/s"),
-    "largest_rate": ("requests a second, at most", "requests/s"),
+    "tokens_per_second": ("output tokens per second", "tokens/s"),
+    "requests_per_second": ("requests per second", "requests/s"),
+    "largest_rate": ("requests per second, at most", "requests/s"),
 }
 ROUNDS = 60  # halvings: the rate of so many users, to the last digit of a number
 
@@ -90,7 +91,7 @@ class _Split:
         self.passes = [pass_time(model, side.plan, side.cluster, rates) for side in self.sides]
         self.rules = [policy(side.plan, side.cluster.accelerator, side.pool_tokens) for side in self.sides]
         alone = replace(load, concurrency=None)
-        # a prompt's own pass makes the first token; who answers finds all of the prompt but its last token in the cache
+        # prefill makes the first token; who answers finds all of the prompt but its last token in the cache
         self.loads = (replace(alone, output_tokens=1), replace(alone, cached_tokens=load.input_tokens - 1))
         self.transfer = self._transfer(self.passes[0].works, prompts)
         first, second = (self._steady(n, 1e-9).largest_rate * side.replicas for n, side in enumerate(self.sides))

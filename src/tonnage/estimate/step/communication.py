@@ -12,6 +12,7 @@ from tonnage.estimate.step.rank import Shares, Stage, op_parameters
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number
 from tonnage.kernel.message import Message
+from tonnage.kernel.part_names import CUDA_CONTEXT
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import GIB, MIB
 from tonnage.numerics.precisions import Recipe
@@ -55,7 +56,7 @@ class Communication:
     def _gathered(self, moment: Moment, held: Term) -> list[Term]:
         stays = self.zero_stage == 2 and self.runtime.stays_gathered
         if stays and moment in ("loss", "first layer of backward"):
-            return [copies("gathered: all units", self.recipe.compute_bytes, held)]
+            return [copies("all-gather buffer (all units)", self.recipe.compute_bytes, held)]
         if not (stays or self.zero_stage == 3) or not self.runtime.gathers:
             return []
         in_use = {"loss": self.after, "first layer of backward": self.layer, "last layer of backward": self.before}.get(
@@ -65,7 +66,7 @@ class Communication:
             return []
         ahead = [self.layer] * (self.runtime.gathers - 1)
         return [
-            copies(Message("gathered: {unit}", unit=unit.name), self.recipe.compute_bytes, unit)
+            copies(Message("all-gather buffer ({unit})", unit=unit.name), self.recipe.compute_bytes, unit)
             for unit in (in_use, *ahead)
             if unit.children
         ]
@@ -167,7 +168,7 @@ def cuda_context(cluster: Cluster | None) -> Term:
     if accelerator is not None and own is not None:
         fact = accelerator.sources.get("memory.context_mib") or accelerator.sources.get("memory")
         source = fact.source if fact is not None else source
-    return Term.of("accelerator context", f.fixed_bytes, basis="measured", source=source, M=own or CONTEXT)
+    return Term.of(CUDA_CONTEXT, f.fixed_bytes, basis="measured", source=source, M=own or CONTEXT)
 
 
 def training_overhead(
@@ -194,7 +195,7 @@ def training_overhead(
         parts.append(cuda_context(cluster))
         parts.append(
             Term.of(
-                "communicators",
+                "NCCL buffers",
                 f.parallel_bytes,
                 basis="measured",
                 source=CONTEXT_SOURCE,

@@ -114,7 +114,7 @@ class Sizes:
         alone = not hasattr(self.t, "ndim") and self.t == 1
         what = UNITS.get(extent.unit, "")
         if alone and extent.unit in ("token", "pair") and extent.split in ("tensor", "gathered"):
-            return _of(what, "beside the residual stream"), Extent(extent.unit, "gathered")
+            return _of(what, "temporaries of the layer"), Extent(extent.unit, "gathered")
         if alone and extent.split == "tensor":
             return _of(what, "of matrices"), extent
         return _of(what, NAMES[extent.split]), extent

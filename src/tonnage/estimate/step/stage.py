@@ -301,7 +301,7 @@ class StageMemory(States):
         name = (
             "logits and loss"
             if point.phase == "loss"
-            else Message("the layer at work, in {operation}", operation=point.operation)
+            else Message("current layer ({operation})", operation=point.operation)
         )
         at_work = [Term.sum(name, *live, unit="bytes")] if live else []
         temporary = self.sizes.account(point.live, "temporary")
@@ -489,7 +489,7 @@ class StageMemory(States):
             here = self.sizes.made(point.bytes)
             parts.append(
                 Term.of(
-                    Message("of the unit at work, by {operation}", operation=point.operation),
+                    Message("current unit ({operation})", operation=point.operation),
                     f.whole_parameters,
                     N=here,
                     z=1,

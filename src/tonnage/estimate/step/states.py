@@ -242,7 +242,7 @@ class States:
     def head(self) -> Term:
         """The head's parameters, before ZeRO; a tied one is the table."""
         parts = [term for op in (*self.stage.after, *self.stage.table) for term in op_parameters(op, self.step.whole)]
-        return Term.sum("norm and head", *parts, unit="parameters")
+        return Term.sum("norm, lm_head", *parts, unit="parameters")
 
     # ---- copies ----
 

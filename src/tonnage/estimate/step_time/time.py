@@ -227,6 +227,6 @@ def _check(plan: TrainingPlan) -> None:
         )
     if not training_runtime(plan.runtime).is_timed:
         raise MissingDatum(
-            "the time of runtime {runtime} is not estimated: nobody published how fast its kernels are.",
+            "the time of runtime {runtime} is not estimated: the speed of its kernels is not published.",
             runtime=plan.runtime,
         )

@@ -41,7 +41,7 @@ def traffic(step_time: StepTime) -> Term:
         Term.sum(Message("{name} over {link}", name=name, link=sent[0].link), *(sending.term for sending in sent))
         for name, sent in groups.items()
     ]
-    return Term.sum("sent in a step", *parts, unit="bytes")
+    return Term.sum("communication volume per step", *parts, unit="bytes")
 
 
 def sendings(step_time: StepTime) -> Iterator[Sent]:

@@ -93,7 +93,7 @@ class LoadOptions(Options, frozen=True, kw_only=True):
     ttft: Annotated[
         float | str | None,
         option(
-            "the longest time to the first token that is wanted, such as 500ms",
+            "highest TTFT allowed (time to first token), such as 500ms",
             timed,
             unit="time",
             usual=Usual(LOAD, "the longest time to first token, such as 500ms", "TIME"),
@@ -102,7 +102,7 @@ class LoadOptions(Options, frozen=True, kw_only=True):
     tpot: Annotated[
         float | str | None,
         option(
-            "the longest time of each later token that is wanted, such as 30ms",
+            "highest TPOT allowed (time per output token), such as 30ms",
             timed,
             unit="time",
             usual=Usual(LOAD, "the longest time per output token, such as 30ms", "TIME"),

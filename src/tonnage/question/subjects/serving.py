@@ -116,7 +116,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             usual=Usual(SERVING, "share of the memory it takes", "X"),
         ),
     ] = None
-    enforce_eager: Annotated[bool | None, option("without captured graphs (vllm, sglang)")] = None
+    enforce_eager: Annotated[bool | None, option("without CUDA graphs (vllm, sglang)")] = None
     reserve_bytes: int = 0
     engine: Annotated[
         str | None,

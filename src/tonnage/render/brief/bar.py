@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from tonnage.kernel.part_names import is_left_unused
 from tonnage.kernel.term import Term
 from tonnage.language import say, say_as, worded
 from tonnage.language.columns import width as columns
@@ -35,7 +36,7 @@ PARTS = (
     Part("T", "#edc948", "temporaries", ("temporary", "temporaries")),
     Part("C", "#ff9da7", "communication", ("communication buffers", "communication")),
     Part("R", "#9c755f", "runtime", ("runtime overhead", "runtime")),
-    Part("U", "#bab0ac", "left unused by the engine", ("left free by the engine",)),
+    Part("U", "#bab0ac", "left unused by the engine", ()),
 )
 RUNTIME, UNUSED = PARTS[7], PARTS[8]
 _OF = {term: part for part in PARTS for term in part.terms}
@@ -55,7 +56,7 @@ def memory_parts(memory: Term) -> list[tuple[Part, float]]:
 
 def is_unused(term: Term) -> bool:
     """Whether this is what the engine does not use of what it could."""
-    return term.name in UNUSED.terms or term.name.startswith("left unused by")
+    return is_left_unused(term.name)
 
 
 def peak_of(memory: Term) -> str:

@@ -30,7 +30,7 @@ from tonnage.search.compare.columns import Column as Figure
 from tonnage.search.compare.columns import ran
 from tonnage.search.compare.pivot import label, part_paid, pivot, shown
 
-UNCHECKED = "nobody published runs on {chip} "  # how notes begin that say so
+UNCHECKED = "there are no published runs on {chip} "  # how notes begin that say so
 ASSUMED_NAMES = ("input_tokens", "output_tokens", "kv_cache", "sequence_length", "micro_batch_size", "precision")
 HEADS = {
     "accelerators": "GPUs",

@@ -36,14 +36,6 @@ from tonnage.render.brief.words import (
     with_changes,
 )
 
-# Names of the parts of TTFT and TPOT.
-PARTS = {
-    "the prompt's own pass": "prefill",
-    "waiting, and what shares its passes": "queueing and batching",
-    "into the engine and back": "request overhead",
-    "a pass in which all decode": "decode step",
-    "prompts of others in between": "prefill interference",
-}
 Fields = Literal["target", "figures", "room"]
 
 
@@ -134,7 +126,7 @@ def _add_cause(page: Page, document: Mapping[str, Any], opened: Sequence[Term]) 
     if term is not None and level["percentile"] == "mean":
         parts = sorted((child for child in term.children if child.value), key=lambda child: -child.value)
         name = dict(LIMITS)[missed[0]]
-        summed = " + ".join(f"{say(PARTS.get(part.name, part.name))} {seconds(part.value)}" for part in parts)
+        summed = " + ".join(f"{say(part.name)} {seconds(part.value)}" for part in parts)
         texts.append(f"{name} = {summed}")
     if missed:
         texts += _within_targets(serving)
@@ -154,8 +146,7 @@ def _within_targets(serving: Mapping[str, Any]) -> list[str]:
 
 def _is(term: Term, key: str) -> bool:
     """Whether a breakdown is that of TTFT or TPOT."""
-    names = {"ttft": ("time to the first token", "TTFT"), "tpot": ("time of each later token", "TPOT")}
-    return any(term.name.startswith(name) or name in term.name for name in names[key])
+    return key.upper() in term.name
 
 
 def _add_room(page: Page, document: Mapping[str, Any]) -> None:

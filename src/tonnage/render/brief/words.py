@@ -19,7 +19,7 @@ _COUNTS = re.compile(r"^(?:\d+x)+")
 _SAFE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 # Notes that the second line, or the table of targets, says already.
 SAID = (
-    "{name} is made as {others} too: {taken} is taken.",
+    "'{name}' is ambiguous; assuming {taken}, not {others}.",
     "--{bound} {limit} is not met: the {names} ({percentile}) {is_now}. ",
     "{said}{what} are served within the limits.",
 )

@@ -204,7 +204,7 @@ NAMES = {
     "token_alone_seconds": ("each token of one user alone", "seconds"),
     "step_seconds": ("a step", "seconds"),
     "slowest_stage_seconds": ("slowest stage", "seconds"),
-    "requests_per_second": ("requests a second", ""),
+    "requests_per_second": ("requests per second", ""),
     "users": ("users", ""),
 }
 

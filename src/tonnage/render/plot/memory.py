@@ -35,10 +35,10 @@ def memory_by_rank(answer: Any) -> Panel:
 
 
 def memory_by_phase(answer: Any) -> Panel:
-    """The phases of a step on the fullest rank."""
+    """The phases of a step on the fullest GPU."""
     names = [worded(phase.name) for phase in answer.phases]
     peak = max(answer.phases, key=lambda phase: phase.value)
-    title = say("Memory of the fullest rank, phase by phase")
+    title = say("Memory of the fullest GPU, phase by phase")
     says = say(
         "{title} of a step: most in {phase}, {needed} of {usable} usable.",
         title=title,
@@ -146,7 +146,7 @@ def _error_bar(answer: Any, where: str) -> list[dict[str, Any]]:
         {
             "type": "scatter",
             "mode": "markers",
-            "name": say("error band of the fullest"),
+            "name": say("error band of the fullest GPU"),
             "x": [where],
             "y": [needed / GIB],
             "marker": {"color": "#8a8a8a", "size": 6},

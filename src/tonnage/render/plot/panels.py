@@ -51,7 +51,7 @@ def _not_drawn(name: str) -> str:
 def _in_numbers(answer: Any) -> Panel:
     """Memory, time, cost and energy: of the run, or of a step where nobody said how long the run is."""
     tiles = [
-        (say("memory of the fullest accelerator"), human(answer.needed_bytes, "bytes")),
+        (say("memory of the fullest GPU"), human(answer.needed_bytes, "bytes")),
         (say("usable"), human(answer.usable_bytes, "bytes")),
     ]
     if answer.step_time is not None:

@@ -66,7 +66,7 @@ def answer_report(document: Document, **about: str) -> Report:
         sections=(
             Section(say("As asked"), (fullest_bar(document), Facts(tuple(facts(document))))),
             Section(
-                say("What would be better") if document["verdict"]["fits"] else say("What would make it fit"),
+                say("Suggestions") if document["verdict"]["fits"] else say("What would make it fit"),
                 (moves(document),),
             ),
             Section(say("Taken for granted"), (assumed(question),)),
@@ -138,7 +138,7 @@ def facts(document: Document) -> Iterator[Fact]:
         else say("no error band is known")
     )
     yield (
-        say("memory, fullest accelerator"),
+        say("memory, fullest GPU"),
         Figure(human(verdict["needed_bytes"], "bytes"), "memory"),
         say("of {usable} usable; {band}", usable=human(verdict["usable_bytes"], "bytes"), band=band),
     )
@@ -214,7 +214,7 @@ def details(document: Document) -> Iterator[Section]:
     """Memory by stage and phase, time by part, money, advice."""
     memory: list[Block] = [memory_bars(document), memory_table(document)]
     if document.get("phases"):
-        memory.append(Table((say("phase"), say("fullest rank"), say("basis")), tuple(_phases(document))))
+        memory.append(Table((say("phase"), say("fullest GPU"), say("basis")), tuple(_phases(document))))
     yield Section(say("Memory"), tuple(memory))
     yield Section(say("Memory, opened"), (tree_table(document["memory"], "memory", 2),))
     if "step_time" in document:

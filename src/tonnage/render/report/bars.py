@@ -39,7 +39,7 @@ def memory_bars(document: Document) -> Bars:
         )
     held = capacity(document)
     says = say(
-        "The fullest accelerator needs {needed} of {usable} usable.",
+        "The fullest GPU needs {needed} of {usable} usable.",
         needed=human(verdict["needed_bytes"], "bytes"),
         usable=human(verdict["usable_bytes"], "bytes"),
     )
@@ -47,7 +47,7 @@ def memory_bars(document: Document) -> Bars:
 
 
 def fullest_bar(document: Document) -> Bars:
-    """Memory of the fullest rank alone, for the first page."""
+    """Memory of the fullest GPU alone, for the first page."""
     all_ranks = memory_bars(document)
     return replace(all_ranks, bars=(max(all_ranks.bars, key=lambda bar: bar.value),))
 

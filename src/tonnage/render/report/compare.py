@@ -61,7 +61,7 @@ HEADINGS = {
     "usd_per_hour": "price of an hour",
     "usd_per_million_tokens": "price of a million tokens",
     "usd_per_billion_tokens": "price of a billion tokens",
-    "usd_per_million_output_tokens": "price of a million tokens of answers",
+    "usd_per_million_output_tokens": "price per million output tokens",
     "usd_per_step": "price of a step",
     "run_usd": "price of the run",
     "mfu": "MFU",

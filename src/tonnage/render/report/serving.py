@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tonnage.kernel.part_names import TTFT
 from tonnage.language import say, worded
 from tonnage.language.quantities import counted, human
 from tonnage.render.prompts import both_limits, with_prompts
 from tonnage.render.report.blocks import Cell, Table
 from tonnage.render.report.common import between, figure
-from tonnage.render.serving import NAMES, TIMES, TTFT, WAYS
+from tonnage.render.serving import NAMES, TIMES, TTFT_KEY, WAYS
 
 Document = Mapping[str, Any]
 BRIEF = ("ttft_seconds", "tpot_seconds", "tokens_per_second", "concurrency", "cost_per_million_tokens")
@@ -20,8 +21,8 @@ def served_facts(serving: Document, question: Document) -> Iterator[tuple[str, C
         if name in serving:
             term = serving[name]
             band = serving.get(name.replace("_seconds", "_band")) if name.endswith("_seconds") else None
-            label = worded(term["name"]) if term else say("time to the first token")
-            label = with_prompts(label, question) if name == TTFT else label
+            label = worded(term["name"]) if term else say(TTFT)
+            label = with_prompts(label, question) if name == TTFT_KEY else label
             note = between(band, "seconds")
             if name == "concurrency":
                 label, note = say("requests that there is room for"), _asked(question)
@@ -56,7 +57,7 @@ def load_table(document: Document) -> Table:
     for name, alone, loaded in TIMES:
         if serving.get(alone) or serving.get(loaded):
             cells = [figure(serving[key], f"serving/{key}") if serving.get(key) else "" for key in (alone, loaded)]
-            label = with_prompts(worded(name), document["question"]) if loaded == TTFT else worded(name)
+            label = with_prompts(worded(name), document["question"]) if loaded == TTFT_KEY else worded(name)
             rows.append((label, *cells))
     return Table(("", say("one user alone"), say("under this load")), tuple(rows))
 

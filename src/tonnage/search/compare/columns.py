@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from tonnage.kernel.part_names import TPOT, TTFT
 from tonnage.kernel.registry import unknown
 from tonnage.search.compare.axes import Axis
 
@@ -47,7 +48,7 @@ WHERE = (
 )
 VERDICT = (
     *_text("verdict", "reason"),
-    _low("needed_bytes", "bytes", "needs", "memory of the fullest accelerator", kind="whole"),
+    _low("needed_bytes", "bytes", "needs", "memory of the fullest GPU", kind="whole"),
     Column(name="usable_bytes", kind="whole", unit="bytes", short="of"),
 )
 # What the question of an answer says of its plan.
@@ -74,21 +75,21 @@ SERVING_FIGURES = (
     _high("requests_that_fit", "requests", "users", "requests that the cache has room for", kind="whole"),
     _high("kv_capacity_tokens", "tokens", "cache", "tokens that the cache has room for", kind="whole"),
     _high("longest_context_tokens", "tokens", "longest", "longest context of one request", kind="whole"),
-    _low("ttft_seconds", "seconds", "first", "time to the first token"),
-    _low("tpot_seconds", "seconds", "token", "time of each later token"),
-    _high("tokens_per_second", "tokens/s", "tokens/s", "tokens of answers a second, of all requests"),
-    _high("tokens_per_second_per_user", "tokens/s", "a user", "tokens a second that a user sees"),
+    _low("ttft_seconds", "seconds", "first", TTFT),
+    _low("tpot_seconds", "seconds", "token", TPOT),
+    _high("tokens_per_second", "tokens/s", "tokens/s", "output tokens per second, all requests"),
+    _high("tokens_per_second_per_user", "tokens/s", "a user", "output tokens per second per user"),
     *PAID,
-    _low("usd_per_hour", "USD", "USD/h", "USD of an hour of all that is rented"),
-    _low("usd_per_million_tokens", "USD", "USD/M", "USD of a million tokens, prompts and answers"),
-    _low("usd_per_million_output_tokens", "USD", "USD/M out", "USD of a million tokens of answers, prompts included"),
+    _low("usd_per_hour", "USD", "USD/h", "USD per hour of everything rented"),
+    _low("usd_per_million_tokens", "USD", "USD/M", "USD per million tokens (input + output)"),
+    _low("usd_per_million_output_tokens", "USD", "USD/M out", "USD per million output tokens (input included)"),
 )
 TRAINING_FIGURES = (
     _low("step_seconds", "seconds", "step", "time of a step"),
     _high("tokens_per_second", "tokens/s", "tokens/s", "tokens a second"),
     _high("mfu", "", "MFU", "model FLOPs utilisation"),
     *PAID,
-    _low("usd_per_hour", "USD", "USD/h", "USD of an hour of all that is rented"),
+    _low("usd_per_hour", "USD", "USD/h", "USD per hour of everything rented"),
     _low("usd_per_step", "USD", "USD/step", "USD of a step"),
     _low("usd_per_billion_tokens", "USD", "USD/B", "USD of a billion tokens, at the speed of the steps"),
 )

@@ -252,7 +252,7 @@ def _each(values: Any) -> list[Any]:
 
 
 def _at_peak(memory: TrainingMemory) -> tuple[dict[str, Number], Number]:
-    """Bytes of each part of the fullest rank at its peak, and of all of them."""
+    """Bytes of each part of the fullest GPU at its peak, and of all of them."""
     if memory.step.scalar:
         peak = memory.fullest.peak
         return {column_of(part): part.value for part in peak.children}, peak.value

@@ -12,12 +12,13 @@ from tonnage.estimate.serving_time.speed import replica_of
 from tonnage.estimate.serving_time.times import times
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.message import Message
+from tonnage.kernel.part_names import TPOT, TTFT
 from tonnage.kernel.units import counted
 from tonnage.runtimes import serving_runtime
 from tonnage.search.maximum.case import Limit
 from tonnage.spec import Cluster, ServingPlan
 
-WAITS = {"ttft": "the time to the first token", "tpot": "the time of each later token"}
+WAITS = {"ttft": TTFT, "tpot": TPOT}
 
 
 def too_many(plan: ServingPlan, memory: ServingMemory) -> Limit | None:
@@ -67,7 +68,7 @@ def too_slow(
             Limit(
                 by="service level",
                 text=Message(
-                    "{waits} would be past --{late} {value}", waits=WAITS[late], late=late, value=getattr(load, late)
+                    "{waits} would exceed --{late} {value}", waits=WAITS[late], late=late, value=getattr(load, late)
                 ),
             )
             if late

@@ -24,7 +24,7 @@ class Bounds:
         self._known: dict[tuple[str, str | None, tuple[str, ...]], tuple[float, float]] = {}
 
     def weights_bytes(self, config: Config) -> float:
-        """The weights [bytes] of the fullest rank at least: all weights of a replica lie on its ranks."""
+        """The weights [bytes] of the fullest GPU at least: all weights of a replica lie on its ranks."""
         return ROUNDING_MARGIN * self._weight_bytes(config)[0] / config.sizes.ranks
 
     def token_seconds(self, config: Config) -> float:

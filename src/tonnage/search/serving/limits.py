@@ -6,6 +6,7 @@ import numpy as np
 
 from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.message import Message
+from tonnage.kernel.part_names import TPOT, TTFT
 from tonnage.kernel.units import human
 from tonnage.search.removed import Tally
 from tonnage.search.serving.rows import Rows
@@ -19,7 +20,7 @@ ROOM = "the cache holds a request"
 ANSWERED = "as many requests are answered as come"
 ALLOWED = "is one that the model and the engine allow"
 BEATEN = "it can be among the best, by a bound"
-NAMES = {"ttft": "time to the first token", "tpot": "time of each later token"}
+NAMES = {"ttft": TTFT, "tpot": TPOT}
 
 
 def rule(error: TonnageError) -> str:

@@ -1,5 +1,5 @@
 """Where nothing holds: what each limit costs. A limit is left out, and the search asked again; where that finds a
-plan, the limit is what binds.
+plan, this limit is the cause.
 """
 
 from collections.abc import Iterator
@@ -82,7 +82,7 @@ def _together(space: Space) -> Iterator[Nearest]:
 
 def _describe_both(plan: Plan) -> str:
     return Message(
-        "{--ttft} and {--tpot} bind together: with only one of them left out no plan holds. "
+        "{--ttft} and {--tpot} bind together: no plan works without just one of them. "
         "Nearest to both is {at}: {--ttft} {rounded_up} {--tpot} {rounded_up2} finds it.",
         at=_place_text(plan),
         rounded_up=_rounded_up(plan.ttft),
@@ -93,7 +93,7 @@ def _describe_both(plan: Plan) -> str:
 def _least(name: str, plan: Plan) -> str:
     least = human(getattr(plan, name), "seconds")
     return Message(
-        "with both {--ttft} and {--tpot} left out the least {names} is {least}, of {at}.",
+        "without {--ttft} and {--tpot} the lowest {names} is {least}, with {at}.",
         names=NAMES[name],
         least=least,
         at=_place_text(plan),
@@ -133,7 +133,7 @@ def _describe_rate(space: Space, rate: Plan) -> str:
     most = floor(rate.requests * 1000) / 1000 if rate.requests >= 0.001 else rate.requests
     ranks = rate.config.sizes.ranks
     return Message(
-        "{--request-rate} {request_rate:,.10g} is what binds: at most {most:,.7g} requests a "
+        "{--request-rate} {request_rate:,.10g} is too high: at most {most:,.7g} requests a "
         "second are answered, by {at}, {each:,.4g} of each replica. {number} would do: {ranks}.",
         request_rate=space.load.request_rate,
         most=most,
@@ -155,7 +155,7 @@ def _describe_plan(name: str, space: Space, plan: Plan) -> str:
     if name in NAMES:
         least = human(getattr(plan, name), "seconds")
         return Message(
-            "--{name} {value} is what binds: the least {names} is {least}, of {at}.",
+            "no plan meets --{name} {value}: the lowest {names} is {least}, with {at}.",
             name=name,
             value=human(getattr(space, name), "seconds"),
             names=NAMES[name],
@@ -164,7 +164,7 @@ def _describe_plan(name: str, space: Space, plan: Plan) -> str:
         )
     if name == "budget":
         return Message(
-            "{--budget} is what binds: the cheapest plan that holds costs {usd} an hour, {at}.",
+            "no plan meets {--budget}: the cheapest one costs {usd} an hour, {at}.",
             usd=human(plan.layout.usd, "USD"),
             at=at,
         )
@@ -177,8 +177,8 @@ def _describe_plan(name: str, space: Space, plan: Plan) -> str:
             accelerators2=plan.accelerators,
         )
     if name == "on":
-        return Message("the machine is what binds: {at} holds it.", at=at)
-    return Message("--{name} is what binds: {at} holds it.", name=name, at=at)
+        return Message("the machine is too small: {at} works.", at=at)
+    return Message("--{name} is the limit: {at} works.", name=name, at=at)
 
 
 def _place_text(plan: Plan) -> str:

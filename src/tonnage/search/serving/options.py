@@ -13,10 +13,10 @@ from tonnage.question.subjects.plan import ServingPlanOptions
 OBJECTIVES = {
     "cost": "fewest USD an hour",
     "accelerators": "fewest accelerators",
-    "tpot": "shortest time of each later token",
-    "ttft": "shortest time to the first token",
-    "end-to-end": "shortest time of a whole answer",
-    "goodput": "most requests a second",
+    "tpot": "lowest TPOT",
+    "ttft": "lowest TTFT",
+    "end-to-end": "lowest end-to-end latency",
+    "goodput": "most requests per second",
     "token-cost": "fewest USD for a million tokens",
 }
 OF_USERS = ("goodput", "token-cost")  # these search the number of users too, where nobody says it

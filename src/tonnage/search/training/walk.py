@@ -36,7 +36,7 @@ class Walked(Struct, frozen=True, eq=False):
     """Figures of plans: arrays of shape (plans,). `row`, `machine`: which of the group's rows, and of the space's
     machines.
 
-    `needed`: bytes of the fullest rank at its peak, `high` with the high end of the error band; `seconds`, `tokens` and
+    `needed`: bytes of the fullest GPU at its peak, `high` with the high end of the error band; `seconds`, `tokens` and
     `usd`: of a step.
     """
 

@@ -16,7 +16,7 @@ MAX_REASON_LENGTH = 500  # characters
 
 class Digest(Struct, frozen=True, kw_only=True):
     """`status`, `answer`: None until the question is answered; `answer` is in a few words. `needed_bytes`,
-    `usable_bytes`: of the fullest accelerator; `usd`: the price of what `usd_of` says. Figures that such an answer
+    `usable_bytes`: of the fullest GPU; `usd`: the price of what `usd_of` says. Figures that such an answer
     does not have are None.
     """
 

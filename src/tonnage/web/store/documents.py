@@ -24,7 +24,7 @@ class SavedSummary(Struct, kw_only=True, forbid_unknown_fields=True):
     """A version of a saved plan in a list. `saved`: when, in UTC; `tonnage`: the version that answered; `model`,
     `machine`, `method`: of the question, null where it does not say them in a few words, `model` config.json where its
     content was pasted. `status`: exit status of the command line, 64 where the question has no answer;
-    `answer`: in a few words; bytes needed and usable: of the fullest accelerator; `usd`: the price of what `usd_of`
+    `answer`: in a few words; bytes needed and usable: of the fullest GPU; `usd`: the price of what `usd_of`
     says. `status` and `answer` are null until the figures are computed, which follows the save where the server is
     busy. `bytes`: what the version counts against the server's limit.
     """

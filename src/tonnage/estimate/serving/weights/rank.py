@@ -34,7 +34,7 @@ def beside_weights(model: Model, engine: ServingRuntime, stage: Stage, stored: S
         if rounded:
             terms.append(Term.sum("rounded up by the allocator", *rounded, unit="bytes"))
     if engine.absorbed and (copies := _absorbed(stage, stored, engine, shares)):
-        terms.append(Term.sum("copies that attention absorbs", *copies, unit="bytes"))
+        terms.append(Term.sum("absorbed MLA weights (W_UK, W_UV)", *copies, unit="bytes"))
     if model.tied and stage.is_last and any(name in stored.name for name in engine.own_heads):
         own = Term.of("head, not tied in this format", g.batch_bytes, x=model.hidden_size, w=2, T=model.vocab_size)
         terms.append(own)
@@ -55,7 +55,7 @@ def beside_weights(model: Model, engine: ServingRuntime, stage: Stage, stored: S
     if engine.rotary_tables:
         terms += [
             Term.of(
-                "cosines and sines of positions",
+                "RoPE tables",
                 g.rotary_table_bytes,
                 s=positions,
                 x=numbers,
@@ -69,10 +69,10 @@ def beside_weights(model: Model, engine: ServingRuntime, stage: Stage, stored: S
 ALL_WEIGHTS = "all of them"  # the child that has every weight where some stay in host memory
 BESIDE = (
     "rounded up by the allocator",
-    "copies that attention absorbs",
+    "absorbed MLA weights (W_UK, W_UV)",
     "head, not tied in this format",
     "room for the largest matrix in 16 bits",
-    "cosines and sines of positions",
+    "RoPE tables",
 )
 
 

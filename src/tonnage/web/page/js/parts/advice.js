@@ -104,7 +104,7 @@ function terms(move, document) {
   const before = document.memory;
   const again = { text: t("estimated again with the change"), source: move.text };
   const then = figure(t("needed then"), move.needed_bytes, "bytes", { basis: before.basis, ...again });
-  const made = { freed: figure(move.freed_bytes >= 0 ? t("freed on the fullest rank") : t("costs on the fullest rank"), Math.abs(move.freed_bytes), "bytes", { combine: "difference", basis: before.basis, children: move.freed_bytes >= 0 ? [before, then] : [then, before], source: move.text }) };
+  const made = { freed: figure(move.freed_bytes >= 0 ? t("freed on the fullest GPU") : t("costs on the fullest GPU"), Math.abs(move.freed_bytes), "bytes", { combine: "difference", basis: before.basis, children: move.freed_bytes >= 0 ? [before, then] : [then, before], source: move.text }) };
   const million = known(move.usd_per_million_tokens) ? figure(t("a million tokens then"), move.usd_per_million_tokens, "USD", again) : null;
   if (million) made.million = million;
   if (known(move.tpot_seconds)) made.tpot = figure(t("TPOT then"), move.tpot_seconds, "seconds", again);

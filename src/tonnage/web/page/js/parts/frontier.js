@@ -81,7 +81,7 @@ function mark(point, x, y) {
   const name = nameOf(point);
   const told = `${name}: ${significant(point.tokens_per_second_per_user, 3)} ${t("tokens/s of one user")}, ${significant(point.tokens_per_second_per_gpu, 3)} ${t("tokens/s of one accelerator")}`;
   const root = `point: TP ${point.tensor_parallel_size}, ${point.concurrency}, ${point.weights}`;
-  offer(root, { speed: figure(t("tokens a second that a user sees"), point.tokens_per_second_per_user, "tokens/s", { text: t("estimated as a whole for {machine}", { machine: name }) }) });
+  offer(root, { speed: figure(t("output tokens per second per user"), point.tokens_per_second_per_user, "tokens/s", { text: t("estimated as a whole for {machine}", { machine: name }) }) });
   return s("g", { role: "button", tabindex: "-1", "data-key": root, "data-card": path(root, "speed"), "aria-label": told, transform: `translate(${x(point.tokens_per_second_per_user)} ${y(point.tokens_per_second_per_gpu)})`, onfocus: () => choose(point), onclick: () => choose(point) },
     s("path", { class: `mark${point.pareto ? " best" : ""}`, d: shape(point.tensor_parallel_size) }), title(told));
 }

@@ -61,7 +61,7 @@ export function draw(slot, answer, state) {
   if (answer.verb === "train") question.train = true;
   const key = JSON.stringify([question, wanted]); // what is asked may stay where the place in it moves
   const asked = later("matrix", key, answer.signal, async (signal) => ({ wanted, heads, ...(await ask("compare", question, signal)) }), () => draw(slot, answer, state), 350);
-  section(slot, wanted.title, t("GiB needed on the fullest rank, same cluster"), shown(asked, (made) => table(made, answer, wanted.title)));
+  section(slot, wanted.title, t("GiB needed on the fullest GPU, same cluster"), shown(asked, (made) => table(made, answer, wanted.title)));
 }
 
 function table({ wanted, heads, document }, answer, title) {

@@ -269,8 +269,8 @@ const BEST = {
 const opening = ({ goal }, asked) => (LIMITS.some((name) => asked[name]) ? t("Enough:") : (BEST[goal]?.() ?? t("Best:")));
 
 const FIGURES = {
-  accelerators: () => t("accelerators"), needed_bytes: () => t("memory of the fullest accelerator"), run_seconds: () => t("time of the run"), step_seconds: () => t("time of a step"),
-  cost: () => t("cost of the run"), mfu: () => "MFU", usd_per_million_tokens: () => t("USD per 1M tokens"), ttft_seconds: () => t("time to the first token"), tpot_seconds: () => t("time of each later token"),
+  accelerators: () => t("accelerators"), needed_bytes: () => t("memory of the fullest GPU"), run_seconds: () => t("time of the run"), step_seconds: () => t("time of a step"),
+  cost: () => t("cost of the run"), mfu: () => "MFU", usd_per_million_tokens: () => t("USD per 1M tokens"), ttft_seconds: () => t("TTFT"), tpot_seconds: () => t("time per output token (TPOT)"),
   tokens_per_second: () => t("tokens a second"), usd_per_hour: () => t("USD per hour"),
 };
 

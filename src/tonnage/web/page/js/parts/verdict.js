@@ -98,7 +98,7 @@ function basics(document, verb) {
   return h(
     "p",
     { class: "v-sub" },
-    groups && h("span", {}, groups.length > 1 ? t("Fullest rank: {rank}", { rank: groupName(fullestOf(groups)) }) : t("All ranks alike")),
+    groups && h("span", {}, groups.length > 1 ? t("Fullest GPU: {rank}", { rank: groupName(fullestOf(groups)) }) : t("All ranks alike")),
     verb === "serve" && loadOf(question),
     h("span", {}, bandLine),
     runtime && h("span", {}, String(runtime.value)),
