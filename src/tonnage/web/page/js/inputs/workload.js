@@ -6,7 +6,7 @@ import { refresh as refreshRow, row } from "./rows.js";
 /** Targets that no option of the verb is for: the page compares the answer with them, and the tab Plan searches with them. */
 const OWN = ["plan_deadline", "plan_budget"];
 const own = (name) => ({ name, input: name.replace("plan_", "run_"), kind: "text", choices: [], default: "" });
-const DEADLINE = [["plan_deadline", () => t("Deadline"), () => "30d, 12h"], ["plan_budget", () => t("Budget"), () => t("USD")]];
+const DEADLINE = [["plan_deadline", () => t("Deadline"), () => "30d, 12h"], ["plan_budget", () => t("Budget"), () => t("in USD")]];
 const LEVEL = [["ttft", () => t("TTFT at most"), () => t("s or ms")], ["tpot", () => t("TPOT at most"), () => t("s or ms")]];
 
 const TRAINING = [
