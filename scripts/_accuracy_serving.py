@@ -43,7 +43,7 @@ def serving_memory(
             "that ran. What vLLM's libraries hold beside"
         ),
         (
-            "PyTorch, and its captured graphs, are fitted to the rows of vLLM 0.19 (`scripts/vllm_overheads.py` "
+            "PyTorch, and its CUDA graphs, are fitted to the rows of vLLM 0.19 (`scripts/vllm_overheads.py` "
             "prints their errors with runs and models left out); all"
         ),
         "else is counted from sizes.",

@@ -61,10 +61,10 @@ STATUSES = {
     0: "it fits; verbs without a verdict: done",
     2: "tight: what is usable lies inside the error band of the estimate",
     3: (
-        "it does not fit; of serve also: a service level is not met, or more requests come than are answered; of "
-        "train also: the deadline or the budget is missed"
+        "it does not fit; serve: or a target is missed, or the queue grows without end; train: or the deadline or "
+        "the budget is missed"
     ),
-    4: "not enough is known",
+    4: "unknown: a number that the answer needs is not published",
     64: "wrong usage or bad input",
     CANNOT_WRITE: "the answer cannot be written: the disk is full, or standard output is closed",
     INTERRUPTED: "interrupted",

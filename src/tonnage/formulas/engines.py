@@ -25,13 +25,13 @@ def parallel_reserve_bytes(t, p):
 
 @formula(unit="bytes", source="SGLang, sglang/srt/arg_groups/memory_hook.py: reserve_for_graph_mb")
 def graph_reserve_bytes(n_graph):
-    """What is reserved for captured graphs of decoding."""
+    """Memory reserved for the CUDA graphs of decode steps."""
     return 2 * n_graph * 2**20
 
 
 @formula(unit="bytes", source="SGLang, sglang/srt/arg_groups/memory_hook.py: reserve_for_graph_mb")
 def attention_groups_reserve_bytes(n_graph, n_dp):
-    """What is reserved for captured graphs whose attention runs in groups: more where they are large."""
+    """Memory reserved for CUDA graphs with data-parallel attention: more for large batches."""
     return n_graph * n_dp * (3 + 1.5 * minimum(maximum(n_graph - 300, 0), 1)) * 2**20
 
 

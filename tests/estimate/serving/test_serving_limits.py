@@ -58,7 +58,7 @@ def test_the_concurrent_requests_of_serve_fit_and_one_more_does_not(model, on, o
         assert ask(model, on, options, count).needed_bytes <= answer.usable_bytes
         assert ask(model, on, options, count).serving.concurrency.value == count
     more = ask(model, on, options, count + replicas)
-    waits = any("lets others wait" in text for text in more.warnings)
+    waits = any("the others queue" in text for text in more.warnings)
     assert more.needed_bytes > answer.usable_bytes or waits
 
 

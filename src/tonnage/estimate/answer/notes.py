@@ -33,8 +33,8 @@ def warn_of_training(model: Model, plan: TrainingPlan, memory: TrainingMemory, q
     if plan.tuning.method != "full" and plan.model_code != own and question.entries["model_code"].origin != "given":
         question.warn(
             Message(
-                "method {method} works on the layers of {model_code}; method full would have {own}'s, "
-                "which keep other tensors: to compare, give both {--model-code} {model_code}.",
+                "method {method} uses the layers of {model_code}, method full those of {own}, which keep other "
+                "tensors. To compare, set {--model-code} {model_code} for both.",
                 method=plan.tuning.method,
                 model_code=plan.model_code,
                 own=own,

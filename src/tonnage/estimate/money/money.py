@@ -85,9 +85,7 @@ class Choice(Struct, frozen=True, kw_only=True):
                 else Message("{which} of machines with as many accelerators as a node", which=which)
             )
         elif one.accelerators == 1:
-            which = Message(
-                "{which} priced by the accelerator: none of machines as large as a node could be compared", which=which
-            )
+            which = Message("{which} priced per accelerator: no offer has a whole node", which=which)
         else:
             which = Message(
                 "{which} of smaller machines: none of those as large as a node could be compared", which=which
@@ -244,7 +242,7 @@ def _price_warnings(price: Price, num_accelerators: Number, today: "date | None"
     if price.accelerators == 1 and is_any(num_accelerators > 1):
         warnings.append(
             Message(
-                "{provider} prices {instance} by the accelerator: ask whether those of a node share its fast links.",
+                "{provider} prices {instance} per accelerator: check that those of a node share its fast links.",
                 provider=price.provider,
                 instance=price.instance,
             )

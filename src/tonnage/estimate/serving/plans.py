@@ -73,7 +73,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     for name in COUNTS:
         check_size(name, getattr(o, name))
     if model.dtype is None and model.tensors is None and not (model.quantization or o.weights):
-        q.warn("the config names no dtype: 16-bit weights are assumed. --weights says otherwise.")
+        q.warn("the config names no dtype: 16-bit weights are assumed. Set another precision with --weights.")
     engine = _engine(model, cluster, o, q)
     check_settings(engine, {name: getattr(o, name) for name in o.__struct_fields__})
     check_format(model, o.weights, engine, cluster.accelerator)
@@ -231,8 +231,8 @@ def _put_limits(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster, q: 
     if engine.queues and plan.concurrency > limits.requests * plan.attention_data_parallel_size:
         q.warn(
             Message(
-                "{engine} runs at most {requests} requests of a replica at once and lets others wait: "
-                "{--max-num-seqs} raises it.",
+                "{engine} runs at most {requests} requests of a replica at once; the others queue. "
+                "{--max-num-seqs} raises this limit.",
                 engine=engine.name,
                 requests=limits.requests,
             )

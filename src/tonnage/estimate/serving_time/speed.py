@@ -102,7 +102,7 @@ def replica_of(
     plan, or of this machine, are not known.
     """
     if not any(branch.kind == "decoder" for branch in model.branches):
-        raise MissingDatum("{model} makes no tokens: there are no times of an answer.", model=model.name)
+        raise MissingDatum("{model} generates no tokens: it has no TTFT and no TPOT.", model=model.name)
     pool = pool_tokens(model, plan, cluster, memory, usable, load)
     return Replica(
         clock=passes or clock(model, replace(plan, concurrency=1), cluster),

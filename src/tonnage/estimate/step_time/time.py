@@ -222,7 +222,7 @@ def seconds_of(model: Model, plan: TrainingPlan, cluster: Cluster) -> float | No
 def _check(plan: TrainingPlan) -> None:
     if plan.post_training.objective != "sft":
         raise MissingDatum(
-            "the time of objective {objective} is not estimated: other models and generation take part in it.",
+            "the time of objective {objective} is not estimated: it depends on generation and on other models.",
             objective=plan.post_training.objective,
         )
     if not training_runtime(plan.runtime).is_timed:

@@ -67,9 +67,9 @@ class Providers:
             return ""
         if len(self.names) == 1:
             return Message(
-                "prices are of one provider that has every machine here: {names}. Single machines may "
-                "cost less elsewhere: `serve`, `train` and `plan` take the cheapest offer. {--provider} "
-                "says another.",
+                "prices are of one provider that offers all these machines: {names}. Single machines may cost "
+                "less elsewhere: `serve`, `train` and `plan` use the cheapest offer. {--provider} chooses "
+                "another.",
                 names=self.names[0],
             )
         accelerators_of: dict[str, dict[str, None]] = {}
