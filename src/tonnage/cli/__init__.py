@@ -15,7 +15,7 @@ from tonnage.cli.common.parser import HELP as LANG_HELP
 from tonnage.cli.common.print import Unwritable, forgive_encodings, in_error, write
 from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.message import Message, listed
-from tonnage.language import say, speaking, worded
+from tonnage.language import say, say_as, speaking, worded
 from tonnage.spelling.translation import Translation
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _report(error: TonnageError, words: list[str]) -> int:
     else:
         print(f"{say('error: ')}{shown}", file=sys.stderr)
         if found is not None and len(found.problems) == 1 and (command := found.suggestion):
-            print(f"{say('try')}  {command}", file=sys.stderr)
+            print(f"{say_as('label', 'try')}  {command}", file=sys.stderr)
     if any(word == "--json" or word.startswith("--json=") for word in words):
         from tonnage.cli.common.print import print_json
         from tonnage.documents.document import ErrorDocument

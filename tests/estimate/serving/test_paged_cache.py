@@ -14,7 +14,7 @@ from tonnage.estimate.serving.cache import PagedCache, RequestCache, group_size,
 from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import serving_memory
 from tonnage.estimate.step.rank import stages
-from tonnage.kernel.errors import InvalidPlan, MissingDatum
+from tonnage.kernel.errors import InvalidPlan, MissingDatum, UnknownName
 from tonnage.kernel.units import GIB
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import ServingPlan
@@ -28,7 +28,7 @@ BATCHED = 8192  # vLLM's default on an H100; version 0.19 held one batch of it i
 def model_of(row):
     try:
         return read(row.model["name"], offline=True)
-    except MissingDatum:
+    except (MissingDatum, UnknownName):  # no catalogue model, and no hub is asked
         return None
 
 

@@ -43,12 +43,12 @@ PLANS = [
 
 
 def ask(model, on, options, requests):
-    return tonnage.serve(model, on=on, concurrency=requests, **options)
+    return tonnage.serve(model, on=on, concurrency=requests, as_is=True, **options)
 
 
 @pytest.mark.parametrize(("model", "on", "options"), PLANS)
 def test_the_concurrent_requests_of_serve_fit_and_one_more_does_not(model, on, options):
-    answer = tonnage.serve(model, on=on, **options)
+    answer = tonnage.serve(model, on=on, as_is=True, **options)
     count = int(answer.serving.concurrency.value)
     replicas = (
         answer.question["replicas"].value
@@ -65,7 +65,7 @@ def test_the_concurrent_requests_of_serve_fit_and_one_more_does_not(model, on, o
 @pytest.mark.parametrize(("model", "on", "options"), PLANS)
 def test_serve_and_max_say_the_same_numbers_of_requests(model, on, options):
     found = tonnage.maximum("users", model, on=on, advice=False, **options).to_dict()
-    serving = tonnage.serve(model, on=on, **options).serving
+    serving = tonnage.serve(model, on=on, as_is=True, **options).serving
     by_estimate = int(serving.concurrency.value)
     safe = int(serving.safe_concurrency.value) if serving.safe_concurrency else by_estimate
     assert safe == (found["value"] or 0)
@@ -75,7 +75,7 @@ def test_serve_and_max_say_the_same_numbers_of_requests(model, on, options):
 
 @pytest.mark.parametrize(("model", "on", "options"), PLANS)
 def test_serve_and_max_say_the_same_longest_context(model, on, options):
-    serving = tonnage.serve(model, on=on, **options).serving
+    serving = tonnage.serve(model, on=on, as_is=True, **options).serving
     rest = {name: value for name, value in options.items() if name != "context"}
     replicas = tonnage.serve(model, on=on, **options).question["replicas"].value
     found = tonnage.maximum("context", model, on=on, advice=False, concurrency=replicas, **rest).to_dict()

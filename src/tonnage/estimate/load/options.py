@@ -87,6 +87,8 @@ def lengths(model: Model, options: ServingOptions, load: LoadOptions) -> Lengths
     if prompt is None and answer is None and not is_stated(options, load):
         return Lengths(input_tokens=None, output_tokens=None, context=None)
     room = options.context or model.context or LARGEST
+    if prompt is None and answer is None and room < 2:  # refused with the plan
+        return Lengths(input_tokens=None, output_tokens=None, context=None)
     if prompt is None:
         prompt = max(min(USUAL, room * 3 // 4, room - (answer or 0)), 1)
     if answer is None:

@@ -230,7 +230,7 @@ class Overhead:
 
     def _process_name(self) -> str:
         """vLLM counts the context apart; what else it holds are the libraries that it loads."""
-        return "libraries (cuBLAS and others)" if self.engine.context else context_name(self._vendor())
+        return "libraries outside of PyTorch" if self.engine.context else context_name(self._vendor())
 
     def _measured(self, name: str, size: int) -> list[Term]:
         if not size:
