@@ -76,7 +76,7 @@ def test_every_cell_says_what_serve_says(model, on, options):
     assert len(made.rows) == len(cells)
     for (where, *said), row in zip(cells, made.rows, strict=True):
         given_ = {name: value for name, value in zip(names, said, strict=True) if value is not None}
-        answer = tonnage.serve(model, where, **provider_of(row), **given_)
+        answer = tonnage.serve(model, where, as_is=True, **provider_of(row), **given_)
         document = answer.summary()
         assert (row["needed_bytes"], row["usable_bytes"], row["on"]) == (
             answer.needed_bytes,
@@ -114,7 +114,8 @@ def test_every_cell_says_what_train_says(model, on, options):
     cells = list(product(on, *(options[name] for name in names)))
     assert len(made.rows) == len(cells)
     for (where, *said), row in zip(cells, made.rows, strict=True):
-        answer = tonnage.train(model, where, **provider_of(row), **dict(zip(names, said, strict=True)))
+        given = dict(zip(names, said, strict=True))
+        answer = tonnage.train(model, where, as_is=True, **provider_of(row), **given)
         document = answer.summary()
         run = document.get("run", {})
         assert (row["needed_bytes"], row["usable_bytes"]) == (answer.needed_bytes, answer.usable_bytes)
@@ -167,13 +168,14 @@ def test_more_requests_than_a_machine_holds_get_replicas():
     (row,) = tonnage.compare("llama-3.1-8b", "h100", context=32768, concurrency=300).rows
     assert (row["verdict"], row["pipeline_parallel_size"], row["replicas"]) == ("fits", 1, row["nodes"])
     assert row["nodes"] > 1
-    assert tonnage.serve("llama-3.1-8b", f"{row['nodes'] - 1}x8xh100", context=32768, concurrency=300).status == 3
+    said = {"context": 32768, "concurrency": 300, "as_is": True}
+    assert tonnage.serve("llama-3.1-8b", f"{row['nodes'] - 1}x8xh100", **said).status == 3
 
 
 def test_training_takes_the_fewest_machines_to_the_one():
     (row,) = tonnage.compare("llama-3.1-70b", "h100", train=True, sequence_length=4096, recompute="full").rows
     assert (row["verdict"], row["nodes"]) == ("fits", 3)  # between two and four, which are doubled to
-    said = {"sequence_length": 4096, "recompute": "full"}
+    said = {"sequence_length": 4096, "recompute": "full", "as_is": True}
     assert tonnage.train("llama-3.1-70b", "2x8xh100", **said).status == 3
 
 

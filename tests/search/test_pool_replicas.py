@@ -168,7 +168,13 @@ def test_users_with_a_context_are_as_many_as_serve_says_fit():
     assert found.verdict.placed and found.replicas
     for row in found.replicas:
         on = f"{row.accelerators}x{row.accelerator}"
-        asked = {"context": 8192, "weights": "fp8", "tpot": "80ms", "tensor_parallel_size": row.accelerators}
+        asked = {
+            "context": 8192,
+            "weights": "fp8",
+            "tpot": "80ms",
+            "as_is": True,
+            "tensor_parallel_size": row.accelerators,
+        }
         answer = tonnage.serve("qwen3-32b", on=on, concurrency=int(row.capacity), **asked)
         assert answer.status == 0 and answer.needed_bytes == row.needed_bytes and row.requests == row.capacity
         assert tonnage.serve("qwen3-32b", on=on, concurrency=int(row.capacity) + 1, **asked).status == 3

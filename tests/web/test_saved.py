@@ -57,7 +57,7 @@ def test_a_plan_is_saved_with_what_its_answer_is(saving):
 
 def test_the_history_shows_how_the_answer_changed(saving):
     save(saving, "grows")
-    again = save(saving, "grows", question=QUESTION | {"micro_batch_size": 4}, version=1)
+    again = save(saving, "grows", question=QUESTION | {"micro_batch_size": 4, "as_is": True}, version=1)
     assert (again.status_code, again.headers["ETag"]) == (201, '"2"')
     figures(saving, "grows")
     plans = saving.get("/v1/saved/grows/history").json()["plans"]
@@ -160,7 +160,7 @@ def test_a_list_has_no_questions_and_each_plan_is_read_by_itself(tmp_path):
 
 def test_an_older_version_is_read_whole(saving):
     save(saving, "aged")
-    save(saving, "aged", question=QUESTION | {"micro_batch_size": 4}, version=1)
+    save(saving, "aged", question=QUESTION | {"micro_batch_size": 4, "as_is": True}, version=1)
     assert saving.get("/v1/saved/aged?version=1").json()["plan"]["question"] == QUESTION
     assert saving.get("/v1/saved/aged?version=2").json() == saving.get("/v1/saved/aged").json()
     refused = saving.get("/v1/saved/aged?version=3")

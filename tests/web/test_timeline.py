@@ -57,7 +57,7 @@ def test_a_step_is_played_out_in_the_order_of_its_schedule(more, schedule, shown
 
 
 def test_the_status_is_that_of_the_answer():
-    assert timeline(micro_batch_size=8)[1].status == 3
+    assert timeline(micro_batch_size=8, as_is=True)[1].status == 3
 
 
 def test_a_step_of_unknown_time_is_not_drawn():

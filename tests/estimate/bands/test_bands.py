@@ -41,7 +41,7 @@ def table(monkeypatch: pytest.MonkeyPatch):
 
 
 def asked(**more: object) -> tonnage.Answer:
-    return tonnage.train(MODEL, on=ON, **{"runtime": "megatron", "sequence_length": 2048, **more})
+    return tonnage.train(MODEL, on=ON, **{"runtime": "megatron", "sequence_length": 2048, "as_is": True, **more})
 
 
 def test_a_run_has_the_band_of_its_runtime_and_method_or_none(table):
