@@ -88,8 +88,8 @@ soak: .venv/soak.done  ## the long tier: more examples of every property, and a 
 golden: .venv/quick.done  ## answers of all verbs and faces against the recorded ones of tests/golden
 	$(BIN)/python scripts/golden.py
 
-texts: .venv/quick.done  ## the short text of each verb against tests/render/golden_text (scripts/texts.py --write records)
-	$(BIN)/python scripts/texts.py
+texts: .venv/quick.done  ## the short text of each verb against tests/render/golden_text (scripts/short_texts.py --write records)
+	$(BIN)/python scripts/short_texts.py
 
 brute: .venv/quick.done  ## command lines over the whole catalogue, with counts and reproducers (a tenth of it: SLICE=0/10; another seed: SEED=any)
 	PYTHONPATH=tests $(BIN)/python -m brute.run --processes $(JOBS) --slice $(SLICE) $(if $(SEED),--seed $(SEED))

@@ -45,7 +45,7 @@ the rank counts the plans that fit and are faster all the same, and the page say
 def compared(row: dict[str, Any]) -> dict[str, Any]:
     """The published plan, the best one, how many plans there are, and the published one's rank."""
     machine, options = cluster(row["machine"]), TrainingOptions(**row["options"])
-    published = tonnage.train(row["model"], machine, **row["options"])
+    published = tonnage.train(row["model"], machine, as_is=True, **row["options"])
     given = TrainingOptions(**{name: getattr(options, name) for name in row["fixed"]})
     space = Space(tonnage.read(row["model"]), [machine], given)
     usable = machine.accelerator.memory.usable_bytes
@@ -56,7 +56,7 @@ def compared(row: dict[str, Any]) -> dict[str, Any]:
     each = published.step_time.value / (options.sequence_length * options.global_batch_size)
     return {
         "published": published,
-        "best": tonnage.train(row["model"], machine, **said),
+        "best": tonnage.train(row["model"], machine, as_is=True, **said),
         "options": said,
         "considered": found.tally.considered,
         "fits": published.fits,

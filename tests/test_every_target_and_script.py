@@ -42,7 +42,7 @@ RUN_BY = {
     "scripts/record_e5.py": "tests/trace/test_scripts_that_trace.py",
     "scripts/terminal_pictures.py": "tests/render/test_terminal_pictures.py",
     "scripts/try_wheel.py": "tests/test_release.py",
-    "scripts/texts.py": "tests/render/test_brief.py",
+    "scripts/short_texts.py": "tests/render/test_brief.py",
     "scripts/vllm_overheads.py": "tests/runtimes/test_constants.py",
     "scripts/write_docs.py": "tests/test_docs.py",
     "scripts/write_locale.py": "tests/language/test_catalogues.py",

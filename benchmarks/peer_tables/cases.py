@@ -33,7 +33,7 @@ class Case(Struct, frozen=True, kw_only=True):
         """What torch.cuda.max_memory_allocated stands for: no context, no communicators, no reserve of the
         allocator.
         """
-        memory = tonnage.train(self.read(), on=self.on, **self.options).memory
+        memory = tonnage.train(self.read(), on=self.on, as_is=True, **self.options).memory
         return (memory.value - memory.child("runtime overhead").value) / GIB
 
     @property

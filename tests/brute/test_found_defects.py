@@ -42,6 +42,6 @@ def test_a_pass_that_may_take_more_tokens_than_the_context_has_needs_no_less_cac
 
 @pytest.mark.parametrize("tokens", [2**30, 2**31])
 def test_the_longest_context_beside_a_prompt_that_is_longer_than_any_is_told_to_not_fit(tokens):
-    found = tonnage.maximum("context", "llama-3.1-8b", on="rtx-4090", input_tokens=tokens, advise=False).to_dict()
+    found = tonnage.maximum("context", "llama-3.1-8b", on="rtx-4090", input_tokens=tokens, advice=False).to_dict()
     assert found["value"] is None
     assert found["beyond"]["value"] > tokens

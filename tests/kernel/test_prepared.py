@@ -185,12 +185,12 @@ def test_a_source_that_is_no_toml_is_left_to_its_reader(checkout):
 
 @pytest.fixture
 def hook(monkeypatch):
-    """The build hook, with a stand-in for the base class of hatchling, which a build brings and a test does not."""
-    parts = ["hatchling", "builders", "hooks", "plugin", "interface"]
-    for end in range(1, len(parts)):
-        monkeypatch.setitem(sys.modules, ".".join(parts[:end]), SimpleNamespace())
-    base = type("BuildHookInterface", (), {})
-    monkeypatch.setitem(sys.modules, ".".join(parts), SimpleNamespace(BuildHookInterface=base))
+    """The build hook, with stand-ins for the base classes of hatchling, which need a build."""
+    for place, name in (("builders.hooks", "BuildHookInterface"), ("metadata", "MetadataHookInterface")):
+        parts = ["hatchling", *place.split("."), "plugin", "interface"]
+        for end in range(1, len(parts)):
+            monkeypatch.setitem(sys.modules, ".".join(parts[:end]), SimpleNamespace())
+        monkeypatch.setitem(sys.modules, ".".join(parts), SimpleNamespace(**{name: type(name, (), {})}))
     spec = importlib.util.spec_from_file_location("hatch_build", PACKAGE.parents[1] / "hatch_build.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -115,7 +115,7 @@ def test_chinese_leaves_no_english_words(visiting, name):
 
 # Alone in a text: names and units that stay as they are (DESIGN_NOTES, Words).
 NAMES = re.compile(
-    r"\b(?:tonnage|TTFT|TPOT|MFU|HFU|PUE|GiB|MWh|kWh|Wh|CP|DP|EN|EP|PP|TP|torchtitan|transformers|vLLM|DeepSeek\S*|Llama\S*|Qwen\S*|ms|min)\b|[A-Z]{1,2}\d+\S*|RTX\S*"
+    r"\b(?:tonnage|TTFT|TPOT|MFU|HFU|PUE|GiB|MWh|kWh|Wh|CP|DP|EN|EP|PP|TP|torchtitan|transformers|vLLM|DeepSeek\S*|Llama\S*|Qwen\S*|ms|min|token)\b|[A-Z]{1,2}\d+\S*|RTX\S*"
 )
 HAN = re.compile(r"[\u4e00-\u9fff]")
 

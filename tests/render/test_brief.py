@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 import golden
-import texts
+import short_texts
 from tonnage.cli import face
 from tonnage.cli.common.colour import coloured
 from tonnage.language import speaking
@@ -62,8 +62,8 @@ SAMPLE = (
 
 def test_texts_are_those_that_were_recorded(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    different = [path.name for path, text in texts.texts() if not path.exists() or path.read_text() != text]
-    assert different == [], "scripts/texts.py shows the difference, and records with --write"
+    different = [path.name for path, text in short_texts.texts() if not path.exists() or path.read_text() != text]
+    assert different == [], "scripts/short_texts.py shows the difference, and records with --write"
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,9 @@ def shown():
         for question in SAMPLE:
             for language in ("en", "zh"):
                 for width in WIDTHS:
-                    lines[question, language, width] = texts.printed(question, language, width, place).splitlines()
+                    lines[question, language, width] = short_texts.printed(
+                        question, language, width, place
+                    ).splitlines()
     return lines
 
 

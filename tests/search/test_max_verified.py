@@ -1,5 +1,6 @@
 """Every answer of max is what serve and train say at it and just beyond it."""
 
+from functools import partial
 from math import ceil
 
 import pytest
@@ -93,7 +94,7 @@ TRAINING = [
     ("layers", "llama-3.1-8b", "h100", {"sequence_length": 1024}),
     ("layers", "gpt2", "rtx-4090", {}),
 ]
-ASK = {"serve": tonnage.serve, "train": tonnage.train}
+ASK = {"serve": partial(tonnage.serve, as_is=True), "train": partial(tonnage.train, as_is=True)}
 
 
 def _checked(verb, what, model, machine, options):
@@ -213,9 +214,8 @@ def test_micro_batches_are_what_a_scan_finds_among_those_that_divide():
     fits = []
     for size in range(1, 13):
         try:
-            if tonnage.train(
-                "llama-3.1-8b", on="8xh100", recompute="full", global_batch_size=96, micro_batch_size=size
-            ).fits:
+            options = {"recompute": "full", "global_batch_size": 96, "micro_batch_size": size, "as_is": True}
+            if tonnage.train("llama-3.1-8b", on="8xh100", **options).fits:
                 fits.append(size)
         except tonnage.TonnageError:
             assert 12 % size

@@ -37,7 +37,7 @@ def test_plans_of_serving_are_removed_or_kept(line, capsys):
 
 
 def test_the_printed_parts_add_up_to_the_plans_that_were_looked_at(capsys):
-    main(["plan", "--train", *TRAIN[0].split()])
+    main(["plan", "--train", *TRAIN[0].split(), "-v"])
     lines = capsys.readouterr().out.splitlines()
     first = next(at for at, line in enumerate(lines) if "plans on 1 machine" in line)
     whole = int(lines[first].partition(" ")[0].replace(",", ""))

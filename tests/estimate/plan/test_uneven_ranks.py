@@ -12,7 +12,7 @@ MIXTURE = {"runtime": "megatron", "expert_parallel_size": 8}
 
 
 def of(**options):
-    return tonnage.train("mixtral-8x7b", "8x8xH100-SXM-80GB", **{**MIXTURE, **options})
+    return tonnage.train("mixtral-8x7b", "8x8xH100-SXM-80GB", as_is=True, **{**MIXTURE, **options})
 
 
 def spent_on_experts(answer):

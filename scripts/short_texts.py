@@ -1,8 +1,8 @@
 """Record the short texts of tests/render/golden_text anew, or compare them: what each verb prints at 80 and 100
 columns, in English and Chinese.
 
-    python scripts/texts.py            # compares; status 1 where a text differs
-    python scripts/texts.py --write    # records them: after a text was changed for a reason
+    python scripts/short_texts.py            # compares; status 1 where a text differs
+    python scripts/short_texts.py --write    # records them: after a text was changed for a reason
 """
 
 import argparse
