@@ -24,6 +24,7 @@ import pstats
 import sys
 import time
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def questions() -> dict[str, Call]:
     def trained(name: str, on: str, shown: Callable[[Any], Any], advise: bool, **options: Any) -> Call:
         model, machine = tonnage.read(name, offline=True), cluster(on)
         return lambda at: shown(
-            train(model, machine, TrainingOptions(sequence_length=4096 + 64 * at, **options), advise=advise)
+            train(model, machine, TrainingOptions(sequence_length=4096 + 64 * at, **options), advise=advise, **chosen)
         )
 
     def served(name: str, on: str, shown: Callable[[Any], Any], advise: bool) -> Call:
@@ -85,12 +86,14 @@ def questions() -> dict[str, Call]:
             serve(model, machine, options, LoadOptions(input_tokens=1024 + 8 * at, output_tokens=256), advise=advise)
         )
 
+    # As the faces ask, where a checkout chooses what was not given.
+    chosen: dict[str, Any] = {"choose": True} if "choose" in signature(train).parameters else {}
     small, machine = "llama-3.1-8b", "8xH100-SXM-80GB"
 
-    def as_web(shown: Callable[[Any], Any]) -> Call:
+    def as_web(shown: Callable[[Any], Any], *, advise: bool = True) -> Call:
         """The mix of benchmarks/web.py, of which half does not fit."""
         names = ("llama-3.1-8b", "qwen3-8b", "mistral-7b", "llama-3.1-70b", "qwen3-32b", "mixtral-8x7b")
-        calls = [trained(name, machine, shown, advise=True, micro_batch_size=1) for name in names]
+        calls = [trained(name, machine, shown, advise=advise, micro_batch_size=1) for name in names]
         return lambda at: calls[at % len(calls)](at)
 
     deep = trained(
@@ -111,6 +114,7 @@ def questions() -> dict[str, Call]:
         "serve_full": served(small, "1xH100-SXM-80GB", full, advise=False),
         "web_full": as_web(full),
         "web_summary": as_web(short),
+        "web_plain": as_web(short, advise=False),
         "page_redraw": deep,
     }
 
