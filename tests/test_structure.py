@@ -40,10 +40,9 @@ LAYERS = (
     ("trace", "measure"),
     ("rules", "validation"),
     ("render",),
-    ("api",),
     ("verbs",),
     ("cli",),
-    ("web", "mcp_server", "__main__"),
+    ("api", "web", "mcp_server", "__main__"),
 )
 SPLIT = ("kernel", "numerics")  # rooms whose modules are on several levels
 DEPTH = {name: depth for depth, group in enumerate(LAYERS) for name in group}

@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # for type checkers: the names are imported when they are fir
     from tonnage.api.comparing import Comparison, compare
     from tonnage.api.following import SearchProgress
     from tonnage.api.listing import options
+    from tonnage.api.lookups import explain, list_accelerators, list_models, rule
     from tonnage.api.many import serve_many, train_many
     from tonnage.api.planning import Placed, ServingPlans, TrainingPlans, place, plan_serving, plan_training
     from tonnage.architectures import Model
@@ -48,7 +49,6 @@ if TYPE_CHECKING:  # for type checkers: the names are imported when they are fir
     from tonnage.question.subjects.serving import ServingOptions
     from tonnage.question.subjects.training import TrainingOptions
     from tonnage.spec import Cluster
-    from tonnage.verbs.lookups import explain, list_accelerators, list_models, rule
 
 from tonnage.kernel.version import __version__ as __version__
 
@@ -80,18 +80,18 @@ _WHERE = {
     "accelerator": "tonnage.catalogue",
     "cluster": "tonnage.catalogue",
     "compare": "tonnage.api.comparing",
-    "explain": "tonnage.verbs.lookups",
+    "explain": "tonnage.api.lookups",
     "for_my_machine": "tonnage.api.answers",
     "frontier": "tonnage.api.answers",
-    "list_accelerators": "tonnage.verbs.lookups",
-    "list_models": "tonnage.verbs.lookups",
+    "list_accelerators": "tonnage.api.lookups",
+    "list_models": "tonnage.api.lookups",
     "maximum": "tonnage.api.answers",
     "options": "tonnage.api.listing",
     "place": "tonnage.api.planning",
     "plan_serving": "tonnage.api.planning",
     "plan_training": "tonnage.api.planning",
     "read": "tonnage.api.answers",
-    "rule": "tonnage.verbs.lookups",
+    "rule": "tonnage.api.lookups",
     "serve": "tonnage.api.answers",
     "serve_many": "tonnage.api.many",
     "train": "tonnage.api.answers",

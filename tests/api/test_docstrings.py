@@ -12,7 +12,7 @@ import tonnage
 MODULES = sorted({getattr(tonnage, name).__module__ for name in tonnage.__all__ if "api" in tonnage._WHERE[name]})
 EXAMPLES = [
     example
-    for module in (*MODULES, "tonnage.verbs.lookups", "tonnage.api.html_table")
+    for module in (*MODULES, "tonnage.api.lookups", "tonnage.api.html_table")
     for example in doctest.DocTestFinder().find(importlib.import_module(module))
     if example.examples
 ]

@@ -7,7 +7,7 @@ from tonnage.question.form import Given, values
 from tonnage.question.looked_up import read_model
 from tonnage.question.option import options_of
 from tonnage.question.subjects.model import RESERVE, TO_TRAIN_ON
-from tonnage.question.subjects.money import MONEY
+from tonnage.question.subjects.money import MONEY, BillOptions
 from tonnage.question.subjects.plan import SearchOptions
 from tonnage.question.subjects.run import RunOptions
 from tonnage.question.subjects.training import TrainingOptions
@@ -58,15 +58,17 @@ def machines_named(text: str | None) -> tuple[str, ...]:
 
 def answer(arguments: Given) -> DocumentedAnswer:
     """The plans, of which documents and texts are made."""
-    from tonnage.api.planning import plan_training
+    from tonnage.search.training import document
+    from tonnage.search.training.options import TrainingQuestion
 
     common = values(arguments, (TO_TRAIN_ON, RESERVE))
-    declared = [option for form in (SearchOptions, TrainingOptions, RunOptions) for option in options_of(form)]
-    options = values(arguments, (*declared, *MONEY))
-    return plan_training(
-        read_model(arguments),
+    question = TrainingQuestion(
         on=machines_named(common.get("on")),
+        options=TrainingOptions(**values(arguments, options_of(TrainingOptions))),
+        run=RunOptions(**values(arguments, options_of(RunOptions))),
+        money=BillOptions(**values(arguments, MONEY)),
+        search=SearchOptions(**values(arguments, options_of(SearchOptions))),
         vary=varied(arguments.vary),
         reserve_bytes=common.get("reserve", 0),
-        **options,
     )
+    return document.answer(read_model(arguments), question)

@@ -36,12 +36,10 @@ def answer(arguments: Given) -> DocumentedAnswer:
 
         options = replace(options, reserve_bytes=reserve)
         return frontier(model, machine, options, load, money, points=several.get("points", POINTS))
-    from tonnage.estimate.answer.form import named_as_is
     from tonnage.estimate.answer.serving import serve
 
     asked = values(arguments, (AS_IS, ADVICE))
-    as_is = asked.get("as_is", False)
-    estimated = serve(
+    return serve(
         model,
         machine,
         options,
@@ -49,9 +47,8 @@ def answer(arguments: Given) -> DocumentedAnswer:
         money,
         reserve_bytes=reserve,
         advise=asked.get("advice", True),
-        choose=not as_is,
+        choose=not asked.get("as_is", False),
     )
-    return named_as_is(estimated) if as_is else estimated
 
 
 def _check(several: dict[str, Any]) -> None:

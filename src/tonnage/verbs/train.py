@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 def answer(arguments: Given) -> "Answer":
     """The answer itself, of which documents and pictures are made."""
-    from tonnage.estimate.answer.form import named_as_is
     from tonnage.estimate.answer.training import train
     from tonnage.question.subjects.money import BillOptions
     from tonnage.question.subjects.run import RunOptions
@@ -24,8 +23,7 @@ def answer(arguments: Given) -> "Answer":
     money = BillOptions(**values(arguments, options_of(BillOptions)))
     model, machine, reserve = model_and_machine(arguments)
     asked = values(arguments, (AS_IS, ADVICE))
-    as_is = asked.get("as_is", False)
-    estimated = train(
+    return train(
         model,
         machine,
         options,
@@ -33,6 +31,5 @@ def answer(arguments: Given) -> "Answer":
         money,
         reserve_bytes=reserve,
         advise=asked.get("advice", True),
-        choose=not as_is,
+        choose=not asked.get("as_is", False),
     )
-    return named_as_is(estimated) if as_is else estimated
