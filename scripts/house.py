@@ -20,7 +20,11 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "tonnage"
-QUESTION = ("train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", "--micro-batch-size", "4", "--no-advice", "--json")
+# One estimate: nothing is searched for suggestions or for what was not given.
+QUESTION = (
+    *("train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", "--micro-batch-size", "4"),
+    *("--no-advice", "--as-is", "--json"),
+)
 MAX_LINE = 120
 TABLES_OF_FACTS = ("architectures", "runtimes", "formulas")  # one file for each family, runtime or subject
 FRAMEWORKS = ("fsdp2", "megatron", "deepspeed", "ddp", "transformers", "nanotron", "torchtune", "unsloth", "litgpt")
