@@ -39,7 +39,7 @@ class Answer(form.Answer, Reported, frozen=True, kw_only=True):
       band [bytes]: low and high end of the error band of `needed_bytes`; None where no runs were measured
       unserved: the service level, deadline or budget that is missed, in words; "" where none is
       unknown: what nobody published of this model, in words; `needed_bytes` is then a lower bound
-      chosen: options that nobody gave and were chosen so that it fits: change, text, needed_bytes without it; None
+      chosen: options that were not given and were chosen so that it fits: change, text, needed_bytes without it; None
 
     Question:
       verb: "train" or "serve"
@@ -148,11 +148,8 @@ class Answer(form.Answer, Reported, frozen=True, kw_only=True):
         return self.text()
 
 
-def with_text(answer: form.Answer, command: str = "", as_is: bool = False) -> Answer:
-    """Return the answer of an estimate as Python's users have it. `as_is`: its question says that nothing was to be
-    chosen.
-    """
-    answer = form.named_as_is(answer) if as_is else answer
+def with_text(answer: form.Answer, command: str = "") -> Answer:
+    """Return the answer of an estimate as Python's users have it."""
     return Answer(**{name: getattr(answer, name) for name in form.Answer.__struct_fields__}, command=command)
 
 

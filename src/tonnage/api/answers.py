@@ -219,7 +219,6 @@ def train(
             choose=not as_is,
         ),
         command,
-        as_is,
     )
 
 
@@ -290,7 +289,6 @@ def serve(
             choose=not as_is,
         ),
         command,
-        as_is,
     )
 
 

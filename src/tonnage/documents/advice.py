@@ -50,7 +50,7 @@ class Advice(ChangeDocument, kw_only=True):
 
 
 class Chosen(Struct, kw_only=True):
-    """Options that nobody gave, chosen so that it fits: `change` and `text` as those of a suggestion. `needed_bytes`
+    """Options that were not given, chosen so that it fits: `change` and `text` as those of a suggestion. `needed_bytes`
     and `step_seconds` (of training, null where nobody knows it): what it would need and take with the runtime's own
     defaults.
     """

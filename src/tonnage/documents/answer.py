@@ -41,8 +41,8 @@ class AnswerDocument(Document, kw_only=True):
     out `slopes`, which needs two more estimates. `cost` is null where no price is known.
 
     `question` has every input: {"value", "from": given, default, model, cluster, runtime, catalogue, measurements or
-    chosen, "why"}. `chosen`: what nobody gave and was chosen so that it fits, left out where the defaults do or nothing
-    helps.
+    chosen, "why"}. `chosen`: what was not given and was chosen so that it fits; left out where the defaults fit, or
+    nothing does.
     """
 
     question: dict[str, Entry]

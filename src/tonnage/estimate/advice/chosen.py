@@ -1,4 +1,4 @@
-"""What nobody gave, chosen so that it fits: which options may move, and how the question and the document say it."""
+"""What was not given, chosen so that it fits: which options may move, and how the question and the document say it."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from tonnage.kernel.units import human
 
 
 def given_options(options: Struct) -> dict[str, Any]:
-    """The options that somebody gave, by name."""
+    """The options that were given, by name."""
     values = ((name, getattr(options, name)) for name in options.__struct_fields__)
     return {name: value for name, value in values if value is not None}
 

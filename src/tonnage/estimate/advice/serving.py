@@ -84,9 +84,10 @@ def serving_advice(case: Unfit) -> Suggestions:
 
 
 def chosen_change(case: Unfit) -> Chosen | None:
-    """The cheapest change of options that nobody gave with which replicas fit that do not: the same load, numerics
-    and machine, nothing left to the host. First their layout; then a shorter context too, where neither a context
-    nor a load was given; then settings of the engine. None where nothing does.
+    """The cheapest change that makes replicas fit, of options that were not given; None where none does.
+
+    Load, numerics and machine stay, and nothing is left to the host. The layout is tried first; then a shorter context
+    too, where neither a context nor a load was given; then settings of the engine.
     """
     replicas = _Replicas(case, holds_users=False)
     stated = is_stated(case.options, case.load)

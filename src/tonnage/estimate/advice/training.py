@@ -100,8 +100,9 @@ def changes_of(
 
 
 def chosen_change(run: RunChanges, needed: int, usable: int) -> Chosen | None:
-    """The cheapest change of options that nobody gave with which a run fits that does not: the same global batch,
-    numerics and machine, nothing offloaded. None where there is none.
+    """The cheapest change that makes a run fit, of options that were not given; None where none does.
+
+    Global batch, numerics and machine stay, and nothing is offloaded.
     """
     given = given_options(run.options)
 

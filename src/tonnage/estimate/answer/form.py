@@ -1,10 +1,9 @@
 """The form of an answer of `train` or `serve`: what it holds, its verdict and its document."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct, UnsetType
-from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.documents.advice import Advice, Chosen, NearestMiss
@@ -93,7 +92,6 @@ def _text(figure: Term | UnsetType) -> str:
     return human(figure.value, figure.unit) if figure else ""
 
 
-A = TypeVar("A", bound="Answer")
 NOT_SERVED: ServingDocument[Term] = ServingDocument()
 
 
@@ -107,7 +105,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     verb: str
     question: Mapping[str, Entry]
-    chosen: Chosen | None = None  # what nobody gave and was chosen so that it fits
+    chosen: Chosen | None = None  # what was not given and was chosen so that it fits
     needed_bytes: int
     usable_bytes: int
     memory: Term
@@ -273,11 +271,6 @@ class Answer(Struct, frozen=True, kw_only=True):
         )
 
 
-def named_as_is(answer: A) -> A:
-    """The answer whose question says that nothing was to be chosen."""
-    return replace(answer, question={**answer.question, "as_is": Entry(True, "given")})
-
-
 # ---- What every answer says of its question: model, machine, and the memory that can be used.
 
 # What `usable_bytes` starts from, and the fact that has its source.
@@ -288,7 +281,8 @@ USABLE = {
 }
 
 
-def about(model: Model, cluster: Cluster, advise: bool = True) -> Question:
+def about(model: Model, cluster: Cluster, advise: bool = True, choose: bool | None = None) -> Question:
+    """The question with model and machine. `advise`, `choose`: as of `train`; what was switched off is said."""
     question = Question()
     question.put("model", model.name, "given", model.source)
     question.put(
@@ -301,6 +295,8 @@ def about(model: Model, cluster: Cluster, advise: bool = True) -> Question:
     )
     question.put("on", cluster.name, "given")
     question.put("accelerators", cluster.size, "cluster")
+    if choose is False:
+        question.put("as_is", True, "given")
     if not advise:
         question.put("advice", False, "given")
     for note in (*([cluster.note] if cluster.note else ()), *model.notes):

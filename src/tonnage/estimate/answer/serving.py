@@ -44,23 +44,22 @@ def serve(
     *,
     reserve_bytes: int = 0,
     advise: bool = True,
-    choose: bool = False,
+    choose: bool | None = None,
 ) -> Answer:
     """Does this model serve these requests, how many would fit, how fast is each answered, and at what price?
 
-    `advise`: with the next best moves, each of which is estimated again. `choose`: where the defaults of what was not
-    given do not fit, choose the cheapest of it that does.
+    `advise`: with the next best moves, each of which is estimated again. `choose`: as of `train`.
     """
     if model.family == "tensors":
         return _weights_alone(model, cluster, options, reserve_bytes)
     options = replace(options, reserve_bytes=reserve_bytes)
-    question, plan, wanted, usable = _planned(model, cluster, options, load, advise)
+    question, plan, wanted, usable = _planned(model, cluster, options, load, advise, choose)
     memory = serving_memory(model, plan, cluster.accelerator)
     asking = _Asking(model, cluster, options, load, plan, memory, usable, wanted, money)
     chosen = asking.chosen() if choose else None
     if chosen is not None:
         options = replace(options, **chosen.change)
-        question, plan, wanted, usable = _planned(model, cluster, options, load, advise)
+        question, plan, wanted, usable = _planned(model, cluster, options, load, advise, choose)
         mark_chosen(question, chosen, usable)
         memory = serving_memory(model, plan, cluster.accelerator)
         asking = _Asking(model, cluster, options, load, plan, memory, usable, wanted, money)
@@ -104,10 +103,10 @@ def serve(
 
 
 def _planned(
-    model: Model, cluster: Cluster, options: ServingOptions, load: LoadOptions, advise: bool
+    model: Model, cluster: Cluster, options: ServingOptions, load: LoadOptions, advise: bool, choose: bool | None
 ) -> tuple[Question, ServingPlan, ReplicaLoad, int]:
     """The question as understood, the plan, the load of a replica, and the usable bytes of an accelerator."""
-    question = about(model, cluster, advise)
+    question = about(model, cluster, advise, choose)
     stated = lengths(model, options, load)
     within = options if stated.context is None else replace(options, context=stated.context)
     plan = serving_plan(model, cluster, within, question)

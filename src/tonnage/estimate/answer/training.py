@@ -172,6 +172,7 @@ def _price(cluster: Cluster, options: RunOptions, money: BillOptions) -> float |
 
 
 if TYPE_CHECKING:  # of suggestions, which an answer without them imports none of
+    from tonnage.documents.advice import Chosen
     from tonnage.estimate.advice.changed_run import RunChanges
 
 NO_OPTIONS, NO_RUN, NO_BILL = TrainingOptions(), RunOptions(), BillOptions()
@@ -186,32 +187,29 @@ def train(
     *,
     reserve_bytes: int = 0,
     advise: bool = True,
-    choose: bool = False,
+    choose: bool | None = None,
 ) -> Answer:
     """Does this training run fit, where does its memory go, and how long does it take?
 
-    `advise`: with the next best moves and the slopes, for which other plans are estimated too. `choose`: where the
-    defaults of what was not given do not fit, choose the cheapest of it that does.
+    `advise`: with suggestions and the slopes, for which other plans are estimated too. `choose`: where the defaults of
+    what was not given do not fit, change the cheapest of it so that it does; False: keep them, and say so in the
+    question (`as_is`); None: the same for a search, which varies options itself.
     """
     if model.family == "tensors":
         raise needs_family(model, "the memory of training")
     _check_run(run)
-    question = about(model, cluster, advise)
+    question = about(model, cluster, advise, choose)
     plan = training_plan(model, cluster, options, question)
     usable = usable_bytes(cluster, reserve_bytes, question)
     memory = training_memory(model, plan, cluster)
-    chosen = changes = None
+    chosen, changes = None, None  # the changes that were estimated while choosing: suggestions need them again
     if choose and lowest(plan, cluster, memory.needed) > usable:
-        from tonnage.estimate.advice.training import changes_of, chosen_change  # a run that fits needs none of it
-
-        rent = rent_of_moves(cluster, money, run.price_per_accelerator_hour)
-        changes = changes_of(model, cluster, options, plan, memory, rent)
-        chosen = chosen_change(changes, ceil(memory.needed), usable)
+        chosen, changes = _chosen(model, cluster, options, plan, memory, usable, run, money)
     if chosen is not None:
         from tonnage.estimate.advice.chosen import beside_chosen, mark_chosen
 
-        changes = None
-        options, question = replace(options, **chosen.change), about(model, cluster, advise)
+        changes, options = None, replace(options, **chosen.change)
+        question = about(model, cluster, advise, choose)
         plan = training_plan(model, cluster, options, question)
         mark_chosen(question, chosen, usable)
         usable_bytes(cluster, reserve_bytes, question)
@@ -265,6 +263,24 @@ def train(
         warnings=tuple(question.warnings),
         band=band.around(memory.memory.value) if band else None,
     )
+
+
+def _chosen(
+    model: Model,
+    cluster: Cluster,
+    options: TrainingOptions,
+    plan: TrainingPlan,
+    memory: TrainingMemory,
+    usable: int,
+    run: RunOptions,
+    money: BillOptions,
+) -> "tuple[Chosen | None, RunChanges]":
+    """What is chosen of what was not given, and the changes that were estimated for it."""
+    from tonnage.estimate.advice.training import changes_of, chosen_change  # a run that fits needs none of it
+
+    rent = rent_of_moves(cluster, money, run.price_per_accelerator_hour)
+    changes = changes_of(model, cluster, options, plan, memory, rent)
+    return chosen_change(changes, ceil(memory.needed), usable), changes
 
 
 def _moves(

@@ -9,7 +9,7 @@ from tonnage.language import say, worded
 from tonnage.render.brief.layout import GAP, Page
 from tonnage.render.brief.numbers import count, money
 
-CHIPS = ("TPU", "Trainium", "Inferentia")  # accelerators that nobody calls GPUs
+CHIPS = ("TPU", "Trainium", "Inferentia")  # accelerators that are no GPUs
 FLAGS = {"concurrency": "users"}  # the name of an option that people know better
 TIMES = ("ttft", "tpot")
 # What is said of a change of the workload, by the option that moves; of others the global batch follows.
@@ -65,7 +65,7 @@ def quoted(word: str) -> str:
 
 
 def assumed(question: Question, names: Iterable[str]) -> list[str]:
-    """Inputs that nobody gave, as flags, in the order of `names`."""
+    """Inputs that were not given, as flags, in the order of `names`."""
     return [
         flag(name, entry["value"])
         for name in names
