@@ -85,7 +85,7 @@ def verdict_line(comparison: Comparison) -> Toned:
     counts, number = comparison.counts, len(comparison.cells)
     fits = counts.get("fits", 0)
     if fits == number and number > 1:
-        head = say("all {count} fit", count=count(number))
+        head = say("both fit") if number == 2 else say("all {count} fit", count=count(number))
     elif fits:
         head = say("{fits} of {count} fit", fits=count(fits), count=count(number))
     elif "tight" in counts:
