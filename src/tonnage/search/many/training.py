@@ -221,12 +221,10 @@ def _figures(row: TrainingRow, plan: TrainingPlan, usable: list[int]) -> dict[st
 
 
 def _overfills_hosts(row: TrainingRow, plan: TrainingPlan, memory: TrainingMemory) -> bool:
-    """Whether the hosts hold too little for some plan of an array, whichever rank keeps most on them."""
-    for rank in memory.candidates:
-        host = host_memory(row.model, plan, row.cluster, replace(memory, candidates=(rank,)))
-        if host.capacity is not None and is_any(host.memory.value > host.capacity):
-            return True
-    return False
+    """Whether the hosts hold too little; of an array for some plan, whichever rank keeps most on them."""
+    ranks = [memory.candidates] if plan.is_of_numbers else [(rank,) for rank in memory.candidates]
+    hosts = (host_memory(row.model, plan, row.cluster, replace(memory, candidates=each)) for each in ranks)
+    return any(host.capacity is not None and is_any(host.memory.value > host.capacity) for host in hosts)
 
 
 def _verdict(total: Number, usable: np.ndarray, band: Band | None) -> dict[str, Any]:
