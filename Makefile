@@ -76,7 +76,7 @@ bands: .venv/core.done  ## error bands and the pages of accuracy, from the measu
 
 rates: .venv/quick.done  ## rates of kernels, links and hosts, from published speeds
 	$(BIN)/python scripts/fit_rates.py
-	$(BIN)/python scripts/fit_serving.py
+	$(BIN)/python scripts/fit_serving.py --recent
 	$(BIN)/python scripts/accuracy.py
 
 accuracy: .venv/core.done  ## docs/accuracy.md with its plot, and docs/accuracy_details.md

@@ -31,22 +31,25 @@ class Picture(NamedTuple):
     width: int = 1440
     dark: bool = False
     chinese: bool = False
+    opened: str = ""  # what is pressed first
 
 
 PICTURES = (
-    Picture("page_first", "", 1000),
-    Picture("page_chosen", "tab=serve&model=deepseek-r1&on=2x8xH100-SXM-80GB", 1000, dark=True),
-    Picture("page_train_light", f"tab=train&{LARGE}"),
-    Picture("page_train_dark", f"tab=train&{LARGE}", dark=True),
-    Picture("page_train_whole", f"tab=train&{LARGE}", 0),
-    Picture("page_does_not_fit", f"tab=train&{LARGE}&micro_batch_size=2&as_is=true"),
-    Picture("page_zh", f"tab=train&{LARGE}", chinese=True),
-    Picture("page_serve", SERVED, 2300),
-    Picture("page_serve_zh_whole", SERVED, 0, chinese=True),
-    Picture("page_phone", f"tab=train&{LARGE}", 2400, 390),
+    Picture("page_first", "", 900),
+    Picture("page_slot", f"tab=train&{LARGE}", 900, opened="[data-slot=machine]"),
+    Picture("page_number", SERVED, 900, dark=True, opened="#v-line .n"),
+    Picture("page_chosen", "tab=serve&model=deepseek-r1&on=2x8xH100-SXM-80GB", 900, dark=True),
+    Picture("page_train_light", f"tab=train&{LARGE}", 1200),
+    Picture("page_train_dark", f"tab=train&{LARGE}&view=time", 0, dark=True),
+    Picture("page_train_whole", f"tab=train&{LARGE}&view=sure", 0),
+    Picture("page_does_not_fit", f"tab=train&{LARGE}&micro_batch_size=2&as_is=true", 900),
+    Picture("page_zh", f"tab=train&{LARGE}", 1200, chinese=True),
+    Picture("page_serve", f"{SERVED}&view=options", 0),
+    Picture("page_serve_zh_whole", f"{SERVED}&view=cost", 0, chinese=True),
+    Picture("page_phone", f"tab=train&{LARGE}", 0, 390),
     Picture("page_plan", PLANNED, 0),
     Picture("page_plan_phone", PLANNED, 0, 390),
-    Picture("page_rules", "tab=rules&model=llama-3.1-8b", 3000),
+    Picture("page_rules", "tab=rules&model=llama-3.1-8b", 0),
 )
 TABLES = 6000  # ms until what is asked beside the answer is there
 
@@ -69,7 +72,12 @@ def main() -> None:
             )
             page.goto(f"http://127.0.0.1:{PORT}/#{each.fragment}")
             page.wait_for_selector("body[data-ready]:not([data-asking])")
-            page.wait_for_selector("body:not(:has(.searching))", timeout=120_000)
+            if page.locator(".planform .btn.go").count():  # a search begins by its button
+                page.locator(".planform .btn.go").click()
+                page.wait_for_selector("table.plans")
+            page.wait_for_selector("body:not(:has(div.searching))", timeout=120_000)
+            if each.opened:
+                page.locator(each.opened).first.click()
             page.wait_for_timeout(TABLES)
             made = said.out / f"{each.name}.png"
             page.screenshot(path=made, full_page=not each.height)

@@ -4,14 +4,15 @@ were fitted to published runs, from the errors on rows that the fit has not seen
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from _rows_for_fits import RECENT
 from tonnage.documents.document import builtins
-from tonnage.validation import read, validate
+from tonnage.validation import Row, read, validate
 
 ROOT = Path(__file__).parents[1]
 SUMMARY = ROOT / "docs" / "accuracy.md"
@@ -20,6 +21,7 @@ STEP = ROOT / "src" / "tonnage" / "estimate" / "hardware" / "rates.toml"
 SERVED = ROOT / "src" / "tonnage" / "estimate" / "serving_time" / "rates.toml"
 SAMPLE, OTHERS = "cells left out, silicon sample, full", "cells left out, others, full"
 COUNTED, LEFT_OUT, FITTED = "counted", "rows left out of the fit", "fitted to these rows"
+FOR_GOOD = "left out of every fit for good"
 EXACT = 0.0005  # an error below it is no error of a count
 
 
@@ -48,18 +50,28 @@ def figures() -> tuple[Figure, ...]:
         _of_head("TPOT, other publications", SERVED, f"{OTHERS}, tpot_seconds"),
         _of_head("TTFT, benchmarks of InferenceX and NVIDIA", SERVED, f"{SAMPLE}, ttft_seconds"),
         _of_head("TTFT, other publications", SERVED, f"{OTHERS}, ttft_seconds"),
+        _of_recent("speed of serving, new sources of 2025 and 2026", "infer_speed"),
+        _of_recent("speed of training, new sources of 2025 and 2026", "train_speed"),
         _of_rows("time of a collective", "collectives.yaml", "", FITTED),
     )
 
 
 def _of_rows(name: str, file: str, completeness: str, how: str) -> Figure:
     """Errors of the main figures of a file's rows."""
-    rows: list[Any] = builtins(validate(read([str(ROOT / "validation" / file)])))["rows"]
-    sizes = sorted(
-        abs(row["relative_error"])
-        for row in rows
-        if row["main"] and row["completeness"].startswith(completeness) and row["relative_error"] is not None
-    )
+    rows = read([str(ROOT / "validation" / file)])
+    return _figure(name, rows, lambda line: line["completeness"].startswith(completeness), how)
+
+
+def _of_recent(name: str, kind: str) -> Figure:
+    """Errors of the main figures of new sources' rows that no fit may read."""
+    rows = [row for row in read([str(RECENT)]) if row.left_out and row.kind == kind]
+    return _figure(name, rows, lambda line: not line["completeness"].startswith("indicative"), FOR_GOOD)
+
+
+def _figure(name: str, rows: list[Row], counts: Callable[[Any], bool], how: str) -> Figure:
+    lines: list[Any] = builtins(validate(rows))["rows"]
+    known = [line for line in lines if line["main"] and line["relative_error"] is not None]
+    sizes = sorted(abs(line["relative_error"]) for line in known if counts(line))
     return Figure(name, len(sizes), median(sizes), sizes[-(-9 * len(sizes) // 10) - 1], how)
 
 
@@ -124,7 +136,7 @@ def _axis(height: int) -> Iterable[str]:
 
 
 def _drawn(each: Figure, y: int) -> Iterable[str]:
-    colour = "#0b6e4f" if each.how == COUNTED else "#1f5fa8" if each.how == LEFT_OUT else "#8a6d00"
+    colour = "#0b6e4f" if each.how == COUNTED else "#1f5fa8" if each.how in (LEFT_OUT, FOR_GOOD) else "#8a6d00"
     yield f'<text x="{LEFT - 12}" y="{y}" text-anchor="end" fill="#222">{each.name}</text>'
     if each.most >= EXACT:
         yield (

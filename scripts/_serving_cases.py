@@ -10,11 +10,11 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from _rows_for_fits import recent_ids, rows_for_fits
 from tonnage.estimate.serving_time.forward_pass import PassTime
 from tonnage.estimate.serving_time.rates import ServingRates
 from tonnage.estimate.serving_time.times import ServingTimes, pass_time
 from tonnage.kernel.errors import TonnageError
-from tonnage.validation import read
 from tonnage.validation.serving import ServingRow, measured_quantities
 
 ROWS = Path(__file__).parents[1] / "validation"
@@ -29,6 +29,7 @@ class Case(Struct, frozen=True, eq=False):
     measured: dict[str, float]
     completeness: str
     pool: float | None
+    is_recent: bool = False  # of validation/recent
 
     @property
     def plan(self):
@@ -39,13 +40,20 @@ class Case(Struct, frozen=True, eq=False):
         """What it counts in a fit: half where an input is guessed."""
         return 0.5 if self.asked.is_guessed else 1.0
 
+    def vote(self, name: str) -> float:
+        """What a figure counts: those that follow from the time of a token share one vote."""
+        same = sum(each != "ttft_seconds" for each in self.measured)
+        return self.weight if name == "ttft_seconds" else self.weight / same
 
-def cases() -> list[Case]:
+
+def cases(recent: bool = False) -> list[Case]:
     """Every row that is a question and has a figure to compare with; what stands twice stands once. A row of which an
-    input was taken from its own figures is none: it counts in no fit, no error and no band.
+    input was taken from its own figures is none: it counts in no fit, no error and no band. `recent`: also the rows of
+    new sources that are not left out for good.
     """
     found, seen = [], set()
-    for row in read([str(ROWS / FILE)]):
+    new_ids = recent_ids() if recent else frozenset()
+    for row in rows_for_fits([ROWS / FILE], "infer_speed", recent=recent):
         if row.skipped or row.completeness_class == "indicative":
             continue
         try:
@@ -56,7 +64,7 @@ def cases() -> list[Case]:
         key = (question.cell, repr(question.plan), repr(question.load), tuple(sorted(measured.items())))
         if measured and key not in seen:
             seen.add(key)
-            found.append(Case(row.id, question, measured, row.completeness_class, question.pool))
+            found.append(Case(row.id, question, measured, row.completeness_class, question.pool, row.id in new_ids))
     return found
 
 
@@ -67,7 +75,7 @@ def predicted(case: Case, rates: ServingRates) -> ServingTimes:
 
 class Side(Struct, eq=False):
     """Cases of one plan but for lengths and users; arrays with one entry each. `share` of prompt passes in a TPOT,
-    `passes` in a TTFT.
+    `passes` of its own prompt and `waits` of passes before it in a TTFT.
     """
 
     cases: list[Case]
@@ -78,6 +86,7 @@ class Side(Struct, eq=False):
     running: np.ndarray
     share: np.ndarray
     passes: np.ndarray
+    waits: np.ndarray
 
     def passes_of(self, rates: ServingRates) -> PassTime:
         a = self.cases[0].asked
@@ -92,6 +101,7 @@ class Side(Struct, eq=False):
             decode, more, alone = self.parts(made, n)
             self.share[n] = (found.steady.tpot - decode) / more if more > 0 else 0
             self.passes[n] = found.steady.ttft / alone
+            self.waits[n] = (found.around_seconds - made.engine.arrive) / found.steady.tpot
 
     def parts(self, made: PassTime, n: slice | int = slice(None)):
         """A decoding pass, what a prompt adds to it, and a prompt alone."""
@@ -105,7 +115,7 @@ class Side(Struct, eq=False):
         made = self.passes_of(rates)
         decode, more, alone = self.parts(made)
         tpot = decode + self.share * more
-        ttft = made.engine.arrive + (self.cases[0].plan.poll_passes - 1) / 2 * tpot + self.passes * alone
+        ttft = made.engine.arrive + self.waits * tpot + self.passes * alone
         whole = ttft + tpot * (self.output - 1)
         return {
             "tpot_seconds": tpot,
@@ -140,4 +150,5 @@ def _side(group: list[Case]) -> Side:
         each(lambda load: load.concurrency or 1),
         1 * ones,
         1 * ones,
+        0 * ones,
     )

@@ -5,11 +5,12 @@ together.
 import zlib
 from pathlib import Path
 
+from _rows_for_fits import rows_for_fits
 from tonnage.estimate.hardware.rates import KIN, Rates
 from tonnage.estimate.memory import Step
 from tonnage.estimate.step_time.step import StepTime
 from tonnage.kernel.errors import TonnageError
-from tonnage.validation import Row, read
+from tonnage.validation import Row
 from tonnage.validation.training import TrainingRow, measured_seconds
 
 ROOT = Path(__file__).parents[1]
@@ -60,11 +61,11 @@ class Case:
         return float(StepTime(self.step, rates).seconds())
 
 
-def cases(completeness: str = "full", everything: bool = False) -> list[Case]:
+def cases(completeness: str = "full", everything: bool = False, recent: bool = False) -> list[Case]:
     """The rows that say all, by inputs that are not of their own figures. `everything`: also those of LEFT_OUT and of
-    shared networks.
+    shared networks; `recent`: also those of new sources that are not left out for good.
     """
-    rows, found = read([str(CORPUS)]), []
+    rows, found = rows_for_fits([CORPUS], "train_speed", recent=recent), []
     for row in rows:
         if row.skipped or row.completeness_class != completeness:
             continue

@@ -12,6 +12,7 @@ from statistics import mean, median
 from typing import Any
 
 from _accuracy_latency import serving_speed
+from _accuracy_recent import recent
 from _accuracy_serving import serving_memory
 from _accuracy_speed import speed
 from _accuracy_summary import write_summary
@@ -145,6 +146,7 @@ def page(path: Path = CORPUS) -> str:
             *speed(),
             *serving_memory(_table, _worst, _skipped),
             *serving_speed(),
+            *recent(_table, _worst, _skipped),
             *_collectives(),
             "## Error bands",
             "",

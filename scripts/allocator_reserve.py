@@ -6,14 +6,14 @@ python scripts/allocator_reserve.py
 from pathlib import Path
 from statistics import median
 
-from tonnage.validation import read
+from _rows_for_fits import rows_for_fits
 
 ROWS = Path(__file__).parents[1] / "validation" / "allocator_reserve.yaml"
 
 
 def shares() -> list[float]:
     """Reserved over allocated, less one, of each run."""
-    return [float(row.measured.value) / float(row.also[0].value) - 1 for row in read([str(ROWS)])]
+    return [float(row.measured.value) / float(row.also[0].value) - 1 for row in rows_for_fits([ROWS])]
 
 
 def main() -> None:

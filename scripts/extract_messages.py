@@ -39,6 +39,18 @@ LEFT_OUT = (
     "search/training/launch/trl.py",
     "question/option.py",
     "documents/schema.py",
+    # what other tools write in their logs, and their flags
+    "interchange/diagnose/readers",
+    "interchange/diagnose/phases.py",
+    "interchange/diagnose/tools.py",
+    "interchange/diagnose/asked.py",
+    "interchange/diagnose/fixes/flags.py",
+    "interchange/logs",
+    # what is written for other tools, which is in English in every language
+    "interchange/parts/jobs",
+    "interchange/parts/engines/dynamo_writing.py",
+    "interchange/parts/engines/writing.py",
+    "interchange/parts/verl/write.py",
     "formulas/__init__.py",
     "catalogue/skypilot",
     # of OpenAPI, whose language is English, of data bases, and headers
@@ -63,6 +75,7 @@ LEFT_OUT = (
     "web/app.py",
     "web/static/page.py",
     "web/static/browser.py",
+    "web/palette.py",
     "web/process/run.py",
     # why a published row is not compared, which its readers follow to the row
     *(f"validation/{name}.py" for name in ("collectives", "quantities", "serving", "training")),
@@ -99,6 +112,8 @@ INSIDE = frozenset(
         "warn_explicit",
     }
 )
+# What other tools' names and commands are written with, several in one text.
+NAME_LISTS = frozenset({"names", "_names", "_starts", "words_in"})
 # The first argument of these is the name of a term; the second of the last ones is a unit.
 NAMING = re.compile(
     r"(^|\.)(of|sum|max|product|ratio|by|named|by_rule|term|copies|_unit|_narrow|_swap)$|^[a-z_]*(term|copies)$"
@@ -308,6 +323,9 @@ class Reader(ast.NodeVisitor):
                 self.visit(keyword.value)
             return
         if called in INSIDE or called in SAID or called in ("Option", "option", "Group"):  # options say it: declared()
+            return
+        is_split = isinstance(node.func, ast.Attribute) and node.func.attr == "split"
+        if called in NAME_LISTS or (is_split and isinstance(node.func.value, ast.Constant)):
             return
         if NAMING.search(called) and node.args and alternatives(node.args[0]):
             self.text(node.args[0], alone=True)

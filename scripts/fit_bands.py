@@ -6,9 +6,12 @@ band from their 10 % to their 90 % quantile. It is judged by leaving out: each p
 publishers' rows (each row by that of all others, where the other publishers have too few). Where fewer than eight of
 ten lie inside, both ends move outwards by as much as brings them in (conformalised quantiles, Romano et al. 2019). A
 band always holds the estimate itself. Rows that leave something out are used where those that say all are too few. A
-kind of run with too few rows has no band: rows of other runtimes, methods or engines make none for it.
+kind of run with too few rows has no band of its own. For those there is one of all others: from the rows of every kind
+that say everything, moved outwards until it holds eight of ten rows of a kind left out, each kind counting the same.
 
-PYTHONPATH=src python scripts/fit_bands.py [ROWS.yaml ...]
+Rows that are left out for good make no band (scripts/leave_out.py).
+
+PYTHONPATH=src python scripts/fit_bands.py [ROWS.yaml or FOLDER ...]
 """
 
 import math
@@ -18,14 +21,16 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from _rows_for_fits import rows_for_fits
 from tonnage.estimate.bands import Band, family_of, kind_of
-from tonnage.validation import Row, read, serving, training
+from tonnage.validation import Row, serving, training
 
 ROOT = Path(__file__).parents[1]
 CORPUS = tuple(ROOT / "validation" / name for name in ("train_memory.yaml", "infer_memory.yaml"))
 OUT = ROOT / "src" / "tonnage" / "estimate" / "bands" / "measured.py"
 INSIDE = 0.8  # of the measurements lie inside
 FEWEST = 8  # different factors make a band
+FEW = 20  # so many do not tell their own quantiles
 NARROWEST = 0.005  # a measurement is no surer than its rounding and the run itself
 Kind = tuple[str, str]
 
@@ -43,7 +48,7 @@ class Factor(Struct, frozen=True):
 
 def factors(paths: Sequence[str]) -> list[Factor]:
     """All rows that have both figures of a whole process. Rows that repeat a figure of the same layout count once."""
-    rows = read(paths)
+    rows = rows_for_fits(paths)
     read_as = {"train_memory": _of_training, "infer_memory": _of_serving}
     made = (
         read_as[row.kind](row)
@@ -102,7 +107,9 @@ def _widened(found: Sequence[Factor]) -> tuple[float, float] | None:
     """Logarithms of the ends, moved outwards until they hold for rows that did not make them; None for too few rows."""
     if len(found) < FEWEST:
         return None
-    further = max(0.0, quantile([_outside(each, _others(each, found)) for each in found], INSIDE))
+    # of few that were judged the next one lies inside with a smaller share (Romano2019, theorem 1)
+    inside = min(INSIDE * (1 + 1 / len(found)), 1.0) if len(found) < FEW else INSIDE
+    further = max(0.0, quantile([_outside(each, _others(each, found)) for each in found], inside))
     low, high = _ends([each.log for each in found])
     return min(low - further, 0.0), max(high + further, 0.0)
 
@@ -143,6 +150,36 @@ def quantile(values: Sequence[float], share: float) -> float:
     return ordered[low] + (at - low) * (ordered[min(low + 1, len(ordered) - 1)] - ordered[low])
 
 
+def band_of_others(found: Sequence[Factor]) -> Band | None:
+    """The band of a kind of run that nobody measured: how far the rows of a kind lie from what the other kinds say."""
+    full = [each for each in found if each.is_full]
+    by_kind = {kind: [each.log for each in full if each.kind == kind] for kind in sorted({each.kind for each in full})}
+    if len(full) < FEWEST or len(by_kind) < 2:
+        return None
+    outside = []
+    for kind, logs in by_kind.items():
+        low, high = _ends([each.log for each in full if each.kind != kind])
+        outside += [(max(low - log, log - high), 1 / len(logs)) for log in logs]
+    further = max(0.0, _weighted_quantile(outside, INSIDE))
+    low, high = _ends([each.log for each in full])
+    return Band(
+        low=round(math.exp(min(low - further, 0.0)), 4),
+        high=round(math.exp(max(high + further, 0.0)), 4),
+        rows=len(full),
+        sources=len({each.source for each in full}),
+    )
+
+
+def _weighted_quantile(values: Sequence[tuple[float, float]], share: float) -> float:
+    """The least value up to which this share of the weights lies; `values`: value and weight."""
+    up_to, wanted = 0.0, share * sum(weight for _, weight in values)
+    for value, weight in sorted(values):
+        up_to += weight
+        if up_to >= wanted - 1e-9:
+            return value
+    return max(value for value, _ in values)
+
+
 def own_rows(kind: Kind, found: Sequence[Factor]) -> list[Factor]:
     """The rows of this kind of run that say everything; all of its rows, whose errors are of what they leave out
     too, where those are too few.
@@ -174,7 +211,9 @@ def _table(name: str, found: Sequence[Factor]) -> list[str]:
         if made is not None:
             vendors |= {each.vendor for each in rows}
             lines.append(f'        ("{kind[0]}", "{kind[1]}"): {_shown(made)},')
-    return [f"{name} = Table(", "    bands={", *lines, "    },", f"    vendors={_names(vendors)},", ")  # fmt: skip"]
+    others = band_of_others(found)
+    ends = [f"    vendors={_names(vendors)},", *([f"    others={_shown(others)},"] if others else [])]
+    return [f"{name} = Table(", "    bands={", *lines, "    },", *ends, ")"]
 
 
 def _names(words: Iterable[str]) -> str:

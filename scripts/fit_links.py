@@ -7,22 +7,29 @@ where it starts (CENTRES: NCCL's own tables, or a generic share), which decides 
 over one link are the medians of the rows that measured them. Judged by leaving out: the rows of each source by the
 constants of the others'.
 
-PYTHONPATH=src python scripts/fit_links.py [--check]      (needs scipy; --check prints errors and writes nothing)
+PYTHONPATH=src python scripts/fit_links.py [--check] [--recent]      (needs scipy; --check prints errors and writes
+nothing; --recent counts rows of new sources too, all but those that are left out for good)
 """
 
 import sys
 from collections.abc import Mapping, Sequence
+from json import dumps
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import fields, replace
 from scipy.optimize import least_squares
 
-from tonnage.estimate.hardware.network import LinkKind, Links
-from tonnage.validation import Row, read
-from tonnage.validation.collectives import is_link, predict_with, source_of
+from _rows_for_fits import rows_for_fits
+from tonnage.estimate.hardware.links import LinkKind, Links, links
+from tonnage.estimate.hardware.network import Algorithm, Collective, Network
+from tonnage.spec import Cluster
+from tonnage.validation import Row
+from tonnage.validation.collectives import collected, is_link, predict_with, source_of
+from tonnage.validation.subjects import machine_of
 
 ROOT = Path(__file__).parents[1]
 CORPUS = ROOT / "validation" / "collectives.yaml"
@@ -34,57 +41,62 @@ PULL, PULL_SHARE = (
     2.0,
 )  # of a constant that is off its centre by a factor of e, against an error of that size; of shares
 
-# Where each constant starts, and is drawn to. Seconds are NCCL's (src/graph/tuning.cc): 6.6 us to start, a step of a
-# ring from 0.6 to 3.4 us
-# over NVLink and from 1 to 5.7 over PCIe, of a tree over a network from 5 to 14.
+# Where each constant starts, and is drawn to: NCCL's own tables as they are (src/tonnage/estimate/hardware/nccl.py), or
+# a generic share.
 CENTRES = {
-    "start": 6.6e-6,
     "peer": 0.5e-6,
-    "pipelining": 0.25,
+    "base": 1.0,
+    "ramp": 0.7,
     "copy": 1.5,
-    "NVLink 3.share": 0.8,
-    "NVLink 3.step": 1e-6,
-    "NVLink 4.share": 0.8,
-    "NVLink 4.step": 1e-6,
-    "NVLink 4.in_network": 0.65,
-    "NVLink 5.share": 0.8,
-    "NVLink 5.step": 1e-6,
+    "tree": 0.85,
+    "trees": 0.6,
+    **{
+        f"{kind}.{name}": value
+        for kind in ("NVLink 3", "NVLink 4", "NVLink 5")
+        for name, value in (("share", 0.82), ("latency", 1.0), ("chunks", 1.0), ("copy", 1.5))
+    },
+    "NVLink 4.in_network": 0.7,
     "NVLink 5.in_network": 0.65,
     "Infinity Fabric.share": 0.8,
-    "PCIe.share": 0.6,
-    "PCIe.step": 1e-6,
+    "PCIe.share": 0.5,
+    "PCIe.pair": 0.7,
+    "PCIe.latency": 1.0,
+    "PCIe.chunks": 1.0,
+    "PCIe.copy": 1.5,
     "network.share": 0.92,
-    "network.step": 1e-5,
+    "RoCE.delay": 2e-6,
+    "EFA.delay": 2e-5,
     "EFA.gap": 1e-5,
 }
 NETWORKS = ("InfiniBand", "RoCE", "EFA", "ConnectX", "Slingshot", "Ethernet")
+NVLINKS = ("NVLink 3", "NVLink 4", "NVLink 5")
+INSIDE = (*NVLINKS, "Infinity Fabric", "PCIe")
 DIRECT = 0.88  # of one copy over one link, where nobody measured it
+# Libraries other than NCCL have no rows but one of RCCL's: their start, steps and chunks, and the share of links that
+# nobody measured, are those that one ring and one tree were fitted with to NCCL's rows until 2026-11.
+OTHERS = {"start": 6.73e-6, "pipelining": 0.3167}
+STEP_INSIDE, STEP_OUTSIDE, UNKNOWN_SHARE = 1e-6, 1.445e-5, 0.8078
 
 
 def constants(values: Mapping[str, float], direct: Mapping[str, float], local: float) -> Links:
     """The constants of these values. What nobody measured takes the mean of what was."""
     kinds: dict[str, LinkKind] = {}
-    for name in ("NVLink 3", "NVLink 4", "NVLink 5", "Infinity Fabric", "PCIe"):
-        kinds[name] = LinkKind(
-            share=values[f"{name}.share"],
-            direct=direct.get(name, DIRECT),
-            step=values.get(f"{name}.step", 1e-6),
-            in_network=values.get(f"{name}.in_network", 0.0),
-        )
-    between = LinkKind(
-        share=values["network.share"],
-        direct=direct.get("InfiniBand", values["network.share"]),
-        step=values["network.step"],
-    )
+    for name in INSIDE:
+        own = {key.partition(".")[2]: value for key, value in values.items() if key.startswith(f"{name}.")}
+        kinds[name] = LinkKind(direct=direct.get(name, DIRECT), step=STEP_INSIDE, **own)
+    share = values["network.share"]
+    between = LinkKind(share=share, direct=direct.get("InfiniBand", share), step=STEP_OUTSIDE)
     for name in NETWORKS:
-        kinds[name] = replace(between, gap=values["EFA.gap"]) if name == "EFA" else between
-    shares = [kinds[f"NVLink {i}"].share for i in (3, 4, 5)]
-    inside = LinkKind(share=sum(shares) / 3, direct=DIRECT, step=1e-6, is_measured=False)
+        kinds[name] = between
+    kinds["RoCE"] = replace(between, delay=values["RoCE.delay"])
+    kinds["EFA"] = replace(between, delay=values["EFA.delay"], gap=values["EFA.gap"])
+    latency, chunks = (mean(values[f"NVLink {i}.{name}"] for i in (3, 4, 5)) for name in ("latency", "chunks"))
+    inside = LinkKind(
+        share=UNKNOWN_SHARE, direct=DIRECT, step=STEP_INSIDE, latency=latency, chunks=chunks, is_measured=False
+    )
     return Links(
-        start=values["start"],
-        peer=values["peer"],
-        pipelining=values["pipelining"],
-        copy=values["copy"],
+        **{name: values[name] for name in ("base", "ramp", "tree", "trees", "peer", "copy")},
+        **OTHERS,
         local=local,
         kinds=kinds,
         inside=inside,
@@ -92,22 +104,70 @@ def constants(values: Mapping[str, float], direct: Mapping[str, float], local: f
     )
 
 
+class Asked(NamedTuple):
+    """What a row asks of the network between its accelerators. `measured`: seconds."""
+
+    machine: str
+    cluster: Cluster
+    kind: Collective
+    size: int
+    algorithm: Algorithm | None
+    measured: float
+
+
+KNOWN: dict[str, Asked | None] = {}  # by the row's id
+
+
+def asked(row: Row) -> Asked | None:
+    """The question of a row, read once; None where it has no answer."""
+    if row.id not in KNOWN:
+        KNOWN[row.id] = _asked(row)
+    return KNOWN[row.id]
+
+
+def _asked(row: Row) -> Asked | None:
+    predicted = predict_with(row, links())[0].value
+    if not predicted:
+        return None
+    cluster, seconds = machine_of(row.question).cluster, collected(row.question, links()).seconds
+    sign = -1 if row.measured.quantity == "collective_time" else 1
+    return Asked(
+        dumps(row.question["on"], sort_keys=True),
+        cluster,
+        row.question["collective"],
+        row.question["payload_bytes"],
+        row.question.get("algorithm"),
+        seconds * (float(predicted) / float(row.measured.value)) ** sign,
+    )
+
+
 def errors(rows: Sequence[Row], made: Links) -> np.ndarray:
-    """Logarithms of predicted over measured bandwidth, nan where nothing is predicted."""
+    """Logarithms of predicted over measured bandwidth, nan where nothing is predicted; one network a machine."""
+    networks: dict[str, Network] = {}
     found = []
     for row in rows:
-        value = predict_with(row, made)[0].value
-        sign = -1 if row.measured.quantity == "collective_time" else 1
-        found.append(sign * np.log(value / float(row.measured.value)) if value else np.nan)
+        if is_link(row):
+            value = predict_with(row, made)[0].value
+            found.append(np.log(value / float(row.measured.value)) if value else np.nan)
+            continue
+        one = asked(row)
+        if one is None:
+            found.append(np.nan)
+            continue
+        if one.machine not in networks:
+            networks[one.machine] = Network(one.cluster, constants=made)
+        network = networks[one.machine]
+        sending = network.collective(one.kind, one.size, one.cluster.size, algorithm=one.algorithm)
+        found.append(np.log(one.measured / float(sending.seconds)))
     return np.array(found)
 
 
 def fit(rows: Sequence[Row], start: Mapping[str, float] | None = None) -> Links:
     """The constants of these rows."""
-    links = [row for row in rows if is_link(row)]
+    of_links = [row for row in rows if is_link(row)]
     base = constants(CENTRES, {}, 0.73)
-    collectives = [row for row in rows if not is_link(row) and predict_with(row, base)[0].value]
-    direct, local = _direct(links, base)
+    collectives = [row for row in rows if not is_link(row) and asked(row)]
+    direct, local = _direct(of_links, base)
     counts: dict[str, int] = {}
     for row in collectives:
         counts[machine(row)] = counts.get(machine(row), 0) + 1
@@ -117,11 +177,17 @@ def fit(rows: Sequence[Row], start: Mapping[str, float] | None = None) -> Links:
         [PULL_SHARE if name.startswith(("NVLink", "network")) and name.endswith("share") else PULL for name in CENTRES]
     )
 
+    names = list(CENTRES)
+    alike = [[names.index(f"{kind}.{of}") for kind in NVLINKS] for of in ("latency", "chunks")]
+
     def residuals(x: np.ndarray) -> np.ndarray:
         made = constants(dict(zip(CENTRES, np.exp(x), strict=True)), direct, local)
         wrong = errors(collectives, made)
         softened = np.sign(wrong) * (2 * SOFT * (np.sqrt(SOFT**2 + wrong**2) - SOFT)) ** 0.5
-        return np.concatenate([weights * softened, pulls * (x - centres)])
+        drawn_to = centres.copy()
+        for one in alike:  # a generation of links that no row knows is like the others
+            drawn_to[one] = x[one].mean()
+        return np.concatenate([weights * softened, pulls * (x - drawn_to)])
 
     begin = centres if start is None else np.log([start[name] for name in CENTRES])
     found = least_squares(residuals, begin, diff_step=1e-4, max_nfev=25)
@@ -147,14 +213,28 @@ def machine(row: Row) -> str:
     return f"{source_of(row)}, {row.labels.get('hardware')}"
 
 
+SIZES = (("<= 1 MiB", 0, 1 << 20), ("2 to 32 MiB", (1 << 20) + 1, (64 << 20) - 1), (">= 64 MiB", 64 << 20, 1 << 62))
+
+
+def by_size(rows: Sequence[Row], wrong: np.ndarray, name: str) -> None:
+    """Print the errors of collectives by the sizes of their messages."""
+    for size, low, high in SIZES:
+        chosen = [not is_link(row) and low <= row.question.get("payload_bytes", 0) <= high for row in rows]
+        kept = wrong[np.array(chosen)]
+        _print(f"{name}, {size}", kept[~np.isnan(kept)])
+
+
 def judged(rows: Sequence[Row]) -> dict[str, np.ndarray]:
     """Errors of each source's rows by the constants of the other sources' rows."""
-    found = {}
+    found, asked_of, all_wrong = {}, [], []
     for source in sorted({source_of(row) for row in rows}):
         others = [row for row in rows if source_of(row) != source]
         wrong = errors([row for row in rows if source_of(row) == source], fit(others))
         found[source] = wrong[~np.isnan(wrong)]
+        asked_of += [row for row in rows if source_of(row) == source]
+        all_wrong.append(wrong)
         _print(source, found[source])
+    by_size(asked_of, np.concatenate(all_wrong), "sources left out")
     return found
 
 
@@ -192,13 +272,20 @@ def _fields(of: Struct) -> list[str]:
     ]
 
 
+def cases(recent: bool = False) -> list[Row]:
+    """The rows that the constants are fitted to. `recent`: also those of new sources that are not left out for good."""
+    rows = rows_for_fits([CORPUS], "collective", recent=recent)
+    return [row for row in rows if not isinstance(row.measured.value, str)]
+
+
 def main() -> None:
-    rows = [row for row in read([str(CORPUS)]) if not isinstance(row.measured.value, str)]
+    rows = cases("--recent" in sys.argv)
     made = fit(rows)
     print("fitted to all rows:")
     for source in sorted({source_of(row) for row in rows}):
         wrong = errors([row for row in rows if source_of(row) == source], made)
         _print(source, wrong[~np.isnan(wrong)])
+    by_size(rows, errors(rows, made), "shown")
     if "--check" not in sys.argv:
         OUT.write_text(text(made, f"{len(rows)} rows, {len(CENTRES)} constants and the shares of single copies."))
     print("\neach source by the others:")

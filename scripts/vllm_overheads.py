@@ -13,9 +13,10 @@ from statistics import mean, median
 
 import numpy as np
 
+from _rows_for_fits import rows_for_fits
 from tonnage.kernel.errors import TonnageError
 from tonnage.ops import MoE
-from tonnage.validation import Row, read
+from tonnage.validation import Row
 from tonnage.validation.subjects import model_of
 
 ROWS = Path(__file__).parents[1] / "validation" / "infer_memory.yaml"
@@ -41,7 +42,7 @@ def main() -> None:
 
 
 def logged() -> list[Row]:
-    return [row for row in read([str(ROWS)]) if row.id.startswith("vllm019-")]
+    return [row for row in rows_for_fits([ROWS]) if row.id.startswith("vllm019-")]
 
 
 def outside_torch() -> dict[int, list[float]]:

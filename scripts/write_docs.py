@@ -20,6 +20,7 @@ from tonnage.catalogue import accelerator_names, model_names, node_names
 from tonnage.cli import STATUSES, main
 from tonnage.cli.explain import load_formulas
 from tonnage.cli.forms.static import OPTIONS as STATIC_OPTIONS
+from tonnage.interchange.formats import formats
 from tonnage.kernel.formula import FORMULAS
 from tonnage.kernel.glossary import SYMBOLS
 from tonnage.kernel.references import references
@@ -255,6 +256,7 @@ def _table(mark: re.Match[str]) -> str:
         tables: dict[str, Callable[[], list[str]]] = {
             "options": lambda: _options(name),
             "statuses": _statuses,
+            "formats": _formats,
             "quantities": _quantities,
             "decisions": _decisions,
             "accuracy": _accuracy,
@@ -308,6 +310,16 @@ def _quantities() -> list[str]:
         for what in WHATS
     ]
     return ["| WHAT | of | meaning | unit | also |", "|---|---|---|---|---|", *rows]
+
+
+def _formats() -> list[str]:
+    """What `check` reads and `export` writes."""
+    rows = [
+        f"| `{form.name}` | {form.tool} | {form.version or '-'} | {', '.join(form.verbs)} | "
+        f"{'yes' if form.write is not None else '-'} |"
+        for form in formats()
+    ]
+    return ["| format | tool | newest release read | verbs | written by export |", "|---|---|---|---|---|", *rows]
 
 
 def _statuses() -> list[str]:

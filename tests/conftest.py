@@ -1,5 +1,7 @@
 """Being here puts this folder on the import path: tests import `oracles` and `architectures` (data and helpers)
-by name. HYPOTHESIS_PROFILE=soak (`make soak`) tries more examples of every property that does not say how many.
+by name. Hypothesis tries the same examples in every run, so that a run that fails says something of the change that it
+tests; HYPOTHESIS_PROFILE=random tries others each time, and =soak (`make soak`) many more of every property that does
+not say how many.
 """
 
 import gc
@@ -10,7 +12,8 @@ import pytest
 from hypothesis import settings
 
 # No deadlines: how long an example takes says only how busy the machine is.
-settings.register_profile("tests", deadline=None)
+settings.register_profile("tests", deadline=None, derandomize=True)
+settings.register_profile("random", deadline=None)
 settings.register_profile("soak", max_examples=10_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tests"))
 os.environ["TONNAGE_CHECK_TERMS"] = (

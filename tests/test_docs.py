@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tonnage
-from tonnage.cli import FIRST_WORDS, STATUSES, VERBS, main
+from tonnage.cli import FIRST_WORDS, STATUSES, VERBS, main, spelled
 from tonnage.cli.common.parser import Parser
 from tonnage.documents.document import builtins
 from tonnage.estimate.load.options import LoadOptions
@@ -111,7 +111,7 @@ def test_every_command_of_the_documentation_works(command, capsys, monkeypatch):
     if hasattr(module, "mode"):  # what is asked decides which options there are
         module = module.mode(words[1:]) or module
     module.add_arguments(parser)
-    parser.parse_args(words[1:])
+    parser.parse_args(spelled(words[0], words[1:]))
     if command not in SHOWN and not WRITTEN["is_marked"](command):
         assert main(words) in (0, 2, 3)
         assert not capsys.readouterr().err
@@ -132,7 +132,7 @@ def test_a_command_named_in_a_sentence_is_one(command):
     parser = Parser(prog=f"tonnage {words[0]}")
     import_module(f"tonnage.cli.{words[0]}").add_arguments(parser)
     if len(words) > 1:
-        parser.parse_args(words[1:])
+        parser.parse_args(spelled(words[0], words[1:]))
 
 
 def test_what_newcomers_are_told_to_try_first_fits():
@@ -194,7 +194,7 @@ def test_the_help_of_a_verb_says_its_statuses(verb, capsys):
     main([verb, "--help-all"])
     said = capsys.readouterr().out
     assert STATUSES[64] in said
-    assert (STATUSES[2] in said) == (verb in ("train", "serve", "plan", "compare", "max"))
+    assert (STATUSES[2] in said) == (verb in ("train", "serve", "plan", "compare", "max", "check"))
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_every_decision_has_a_number_of_its_own_and_a_status_of_a_known_form():
 def test_files_of_the_source_that_contributing_names_exist():
     text = (ROOT / "CONTRIBUTING.md").read_text()
     roots = (ROOT, ROOT / "src", ROOT / "src" / "tonnage", ROOT / "src" / "tonnage" / "architectures")
-    examples = {"rtx-4060-8gb.toml", "pelican.py", "heron.py", "osprey.py", "NAME.py"}
+    examples = {"rtx-4060-8gb.toml", "pelican.py", "heron.py", "osprey.py", "egret.py", "NAME.py"}
     named = set(re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|toml))(?::[\w.]+)?`", text))
     missing = [name for name in named if not any((root / name).exists() for root in roots)]
     assert {name.rpartition("/")[2] for name in missing} <= examples

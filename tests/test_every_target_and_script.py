@@ -37,7 +37,9 @@ RUN_BY = {
     "scripts/golden.py": "tests/test_golden.py",
     "scripts/golden_questions.py": "tests/test_golden.py",
     "scripts/house.py": "tests/test_house.py",
+    "scripts/leave_out.py": "tests/validation/test_left_out_rows.py",
     "scripts/option_types.py": "tests/api/test_option_types.py",
+    "scripts/part_errors.py": "tests/estimate/bands/test_part_errors.py",
     "scripts/published_plans.py": "tests/search/test_published_plans.py",
     "scripts/record_e5.py": "tests/trace/test_scripts_that_trace.py",
     "scripts/terminal_pictures.py": "tests/render/test_terminal_pictures.py",
@@ -235,8 +237,8 @@ class TestFits:
 
     def test_links(self, monkeypatch, tmp_path, capsys):
         script = import_module("fit_links")
-        rows = script.read([str(script.CORPUS)])
-        monkeypatch.setattr(script, "read", lambda _: rows[::60])
+        rows = script.cases()
+        monkeypatch.setattr(script, "cases", lambda recent=False: rows[::60])
         monkeypatch.setattr(script, "OUT", tmp_path / "links.toml")
         script.main()
         assert "inside" in tomllib.loads((tmp_path / "links.toml").read_text())
@@ -247,17 +249,17 @@ class TestFits:
         rows = script.cases()
         dense, mixtures = ([case for case in rows if (case.kind == "moe") is sparse] for sparse in (False, True))
         few = [case for kind in (dense, mixtures) for case in kind if case.source == kind[0].source]
-        monkeypatch.setattr(script, "cases", lambda everything=False: [*few[:4], *few[-4:]])
+        monkeypatch.setattr(script, "cases", lambda everything=False, recent=False: [*few[:4], *few[-4:]])
         monkeypatch.setattr(script, "OUT", tmp_path / "rates.toml")
         script.main()
-        assert {"generations", "chips", "bands"} <= tomllib.loads((tmp_path / "rates.toml").read_text()).keys()
+        assert {"generations", "bands"} <= tomllib.loads((tmp_path / "rates.toml").read_text()).keys()
         assert "sources left out" in capsys.readouterr().out
 
     def test_rates_of_serving(self, monkeypatch, capsys):
         script = import_module("fit_serving")
         rows = script.cases()
         core = [case for case in rows if script.is_core(case)]
-        monkeypatch.setattr(script, "cases", lambda: core[::60])
+        monkeypatch.setattr(script, "cases", lambda recent=False: core[::60])
         monkeypatch.setattr(sys, "argv", ["fit_serving.py", "--quick"])
         script.main()
         assert "[engines." in capsys.readouterr().out

@@ -30,7 +30,7 @@ class Case(Struct, frozen=True, kw_only=True):
         return tonnage.read(self.model, overrides=dict(self.changed), offline=True)
 
     def allocated(self) -> float:
-        """What torch.cuda.max_memory_allocated stands for: no context, no communicators, no reserve of the
+        """What torch.cuda.max_memory_allocated stands for: no CUDA context, no NCCL buffers, no reserve of the
         allocator.
         """
         memory = tonnage.train(self.read(), on=self.on, as_is=True, **self.options).memory

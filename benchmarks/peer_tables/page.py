@@ -29,8 +29,8 @@ their answers of the last time ({asked}) and asks tonnage alone, without network
 - live: a tool from PyPI, asked on {asked} by the program that wrote this page
 - quoted: benchmarks/peer_tables/figures.yaml, with version and day; the tool needs a checkout, a web page or a GPU
 
-Training comes first, then serving. Figures of training's memory are GiB of one GPU, tensors alone: no context, no communicators,
-nothing that the allocator reserves beyond them. A dash: not asked, or the tool cannot say.
+Training comes first, then serving. Memory of training is in GiB of one GPU and counts tensors alone: no CUDA context, no NCCL buffers,
+no memory that the allocator reserves beyond them. A dash: not asked, or the tool cannot say.
 """
 TEXTS = {
     "measured": """## Eight runs that somebody measured
@@ -41,13 +41,13 @@ recomputed. Measured: `torch.cuda.max_memory_allocated` of the fullest rank, as 
 """,
     "zero1": """## ZeRO-1: optimizer sharded
 
-Nobody measured these. A: Llama-2-7B, sequences of 4,096, eight A100-80GB, data parallel. B: the same with Llama-3-8B and 8,192. C: GPT-3 175B, sequences
+No measurement exists of these. A: Llama-2-7B, sequences of 4,096, eight A100-80GB, data parallel. B: the same with Llama-3-8B and 8,192. C: GPT-3 175B, sequences
 of 2,048, tensor parallel 8, pipeline parallel 8, 64 micro-batches; eager: scores written out, as in C selective and full, elsewhere flash attention.
 One sequence a micro-batch, bf16 with fp32 master weights and AdamW. tonnage: runtime `megatron`, no dropout.
 """,
     "zero3": """## ZeRO-3: weights, gradients and optimizer sharded
 
-A and B on eight GPUs, by what is recomputed. tonnage: runtime `fsdp2`, which stands for torchtitan: its loss holds fewer copies of the logits than
+A and B on eight GPUs, by recomputation. tonnage: runtime `fsdp2` with torchtitan's recipe, whose loss holds fewer copies of the logits than
 that of transformers, which FSDPMemTracker runs (docs/traced_and_analytic.md has the difference part by part).
 """,
     "counts": """## Parameters, and bytes of keys and values for a token

@@ -3,6 +3,7 @@
 - train, serve: one question, one Answer; maximum: the largest context, batch, users, ... that fits
 - plan_training, plan_serving, place: the best plans and machines; frontier: speed against throughput
 - compare: a table of models, machines and options; train_many, serve_many: a table of questions
+- check, export: other tools' files and commands in and out
 - for_my_machine: which models run here; list_models, list_accelerators, read, cluster, accelerator: the catalogue
 - options: everything that a function takes by name; explain, rule: what a name means, a rule of thumb
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:  # for type checkers: the names are imported when they are fir
     )
     from tonnage.api.comparing import Comparison, compare
     from tonnage.api.following import SearchProgress
+    from tonnage.api.interchange import check, export
     from tonnage.api.listing import options
     from tonnage.api.lookups import explain, list_accelerators, list_models, rule
     from tonnage.api.many import serve_many, train_many
@@ -78,9 +80,11 @@ _WHERE = {
     "TrainingPlans": "tonnage.api.planning",
     "UnknownName": "tonnage.kernel.errors",
     "accelerator": "tonnage.catalogue",
+    "check": "tonnage.api.interchange",
     "cluster": "tonnage.catalogue",
     "compare": "tonnage.api.comparing",
     "explain": "tonnage.api.lookups",
+    "export": "tonnage.api.interchange",
     "for_my_machine": "tonnage.api.answers",
     "frontier": "tonnage.api.answers",
     "list_accelerators": "tonnage.api.lookups",
@@ -123,9 +127,11 @@ __all__ = [
     "TrainingPlans",
     "UnknownName",
     "accelerator",
+    "check",
     "cluster",
     "compare",
     "explain",
+    "export",
     "for_my_machine",
     "frontier",
     "list_accelerators",

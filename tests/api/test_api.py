@@ -107,19 +107,19 @@ def test_amounts_are_taken_as_the_command_line_takes_them(capsys):
 )
 def test_machines_are_a_list_or_names_with_commas_between_as_on_the_command_line(ask):
     parted, listed = ask("1xh100, 1xa100"), ask(["1xh100", "1xa100"])
-    assert parted.rows and json.dumps(parted.to_dict()) == json.dumps(listed.to_dict())
+    assert parted.rows() and json.dumps(parted.to_dict()) == json.dumps(listed.to_dict())
     for empty in ("h100,,a100", ","):
         with pytest.raises(InvalidInput, match=r"names? with commas between|name, or names"):
             ask(empty)
 
 
 def test_models_of_a_comparison_are_named_with_commas_too_unless_they_are_one_file(tmp_path):
-    names = [row["model"] for row in tonnage.compare("llama-3.2-1b,llama-3.1-8b", "h100", context=2048).rows]
+    names = [row["model"] for row in tonnage.compare("llama-3.2-1b,llama-3.1-8b", "h100", context=2048).rows()]
     assert names == ["llama-3.2-1b", "llama-3.1-8b"]
     folder = tmp_path / "a,b"
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(dict(tonnage.read("llama-3.2-1b").config)))
-    assert len(tonnage.compare(str(folder / "config.json"), "h100", context=2048).rows) == 1
+    assert len(tonnage.compare(str(folder / "config.json"), "h100", context=2048).rows()) == 1
 
 
 @pytest.mark.parametrize(
@@ -217,3 +217,9 @@ def test_a_comparison_refuses_a_list_of_columns_and_a_figure_in_words():
 def test_a_list_of_breakdowns_is_refused_in_words():
     with pytest.raises(InvalidInput, match="a breakdown is given by its name"):
         tonnage.serve("gpt2", on="h100").rows(["memory"])
+
+
+@pytest.mark.parametrize("name", ["weights", "engine", "engine_version", "draft_model"])
+def test_an_empty_text_is_no_value(name):
+    with pytest.raises(InvalidInput, match=f"{name} is empty: give it a value, or leave the option out"):
+        tonnage.serve("llama-3.1-8b", on="h100", **{name: " "})

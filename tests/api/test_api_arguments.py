@@ -27,6 +27,8 @@ GIVEN = {
     "for_my_machine": {"on": "h100"},
     "train_many": {"table": {"model": ["gpt2"], "on": ["h100"]}},
     "serve_many": {"table": {"model": ["gpt2"], "on": ["h100"]}},
+    "check": {"file": "vllm serve gpt2", "on": "h100"},
+    "export": {"format": "vllm", "verb": "serve", "model": "gpt2", "on": "h100"},
     "read": {"text": "gpt2"},
     "cluster": {"text": "h100"},
     "accelerator": {"name": "h100"},
@@ -36,7 +38,10 @@ GIVEN = {
     "list_models": {},
     "list_accelerators": {},
 }
-WITHOUT_OPTIONS = ("read", "cluster", "accelerator", "options", "explain", "rule", "list_models", "list_accelerators")
+WITHOUT_OPTIONS = (
+    *("check", "read", "cluster", "accelerator", "options", "explain", "rule"),
+    *("list_models", "list_accelerators"),
+)
 WITH_OPTIONS = [name for name in GIVEN if name not in WITHOUT_OPTIONS]
 # Names that a function on the way of an answer has for something else, and names that nobody knows.
 NAMES = (
@@ -72,7 +77,7 @@ def test_every_public_function_is_asked_here():
 def test_an_argument_that_there_is_not_is_named_with_the_nearest(name, argument):
     if argument in parameters(name):
         return
-    with pytest.raises(UnknownName, match=f"no option is called '{argument}'"):
+    with pytest.raises(UnknownName, match=f"no option is called '{argument}'|^{argument} is an option of"):
         getattr(tonnage, name)(**GIVEN[name], **{argument: "x"})
 
 
@@ -105,7 +110,7 @@ def test_values_of_a_variation_are_of_the_type_of_their_option():
 
 def test_a_reserve_of_several_values_is_an_axis_with_its_command():
     made = tonnage.compare("gpt2", "h100", reserve_bytes=[0, 2.0**30])
-    assert len(made.rows) == 2 and "--reserve 0,1073741824" in made.command
+    assert len(made.rows()) == 2 and "--reserve 0,1073741824" in made.command
 
 
 @pytest.mark.parametrize(

@@ -111,3 +111,24 @@ def test_in_chinese_every_word_but_what_is_typed_is_chinese(run):
     _, _, err = run(f"{SEVERAL} --lang zh", 80)
     assert err.splitlines()[0] == "错误：3 处输入无法使用，未做估算"
     assert "没有这个模型" in err and "没有这种加速卡" in err and "最接近" in err and "试试" in err
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("--prefix-cache 0.5", "--cached-tokens"),
+        ("--speculative eagle3", "--draft-model or --draft-tokens"),
+        ("--disaggregated", "--prefill-replicas"),
+        ("--num-users 30", "--concurrency"),
+        ("--ttft-slo 1s", "--ttft"),
+    ],
+)
+def test_a_word_of_the_field_leads_to_the_option_that_means_it(run, typed, meant):
+    _, _, err = run(f"serve llama-3.1-8b --on h100 {typed}")
+    assert f"Did you mean {meant}?" in err
+
+
+@pytest.mark.parametrize("typed", ["--prefix-cache 0.5", "--disaggregated", "--simulation eagle3"])
+def test_a_command_to_try_gives_an_option_only_a_value_that_it_takes(run, typed):
+    _, _, err = run(f"serve llama-3.1-8b --on h100 {typed}")
+    assert "Did you mean" in err and "\ntry" not in err

@@ -57,13 +57,15 @@ def test_the_cheapest_comes_first_and_yuan_last_unless_a_rate_is_given(run):
 def test_an_accelerator_without_prices_says_so_and_is_no_error(run):
     status, out, err = run("mi50-32gb")
     assert status == 0 and not err
-    assert out.startswith("no price of mi50-32gb is known.")
+    assert out.startswith("no price of MI50-32GB is known.")
 
 
 def test_where_no_price_is_as_asked_for_those_that_are_known_say_how_they_are(run):
     out = run("h100", "--term", "36")[1]
     known = rows(run, "h100")
-    assert out.startswith(f"none of the {len(known)} prices by the hour of h100 has --term 36. They have term: ")
+    assert out.startswith(
+        f"none of the {len(known)} prices by the hour of H100-SXM-80GB has --term 36. They have term: "
+    )
     assert all(str(row["term_months"] or "none") in out for row in known)
     assert "no price" not in out and "currency: CNY, USD" in run("rtx-4090", "--currency", "USD", "--term", "36")[1]
 

@@ -24,8 +24,18 @@ def test_the_schema_is_a_schema_and_refuses_what_is_no_document():
     assert not form().is_valid({"schema": "tonnage/2", "question": {}})
 
 
+LOG = str(Path(__file__).parents[1] / "interchange" / "files" / "diagnose" / "vllm.log")
 # What a verb prints -> the definition that describes it.
 PRINTED = {
+    ("check", "vllm serve gpt2 --made-up-key 1", "--on", "h100"): "AnswerDocument",
+    ("check", "src/tonnage/py.typed", "pyproject.toml"): "ChecksDocument",
+    (
+        "reconcile",
+        "tests/interchange/logs/torchtitan.log",
+        *("train", "llama-3.1-8b", "--on", "8xh100", "--seq", "8k"),
+    ): "ReconcileDocument",
+    ("export", "vllm", "serve", "gpt2", "--on", "h100"): "ExportDocument",
+    ("diagnose", LOG, "--on", "h100"): "DiagnosisDocument",
     ("train", "llama-3.1-8b", "--on", "8xh100"): "AnswerDocument",
     ("train", "deepseek-v3", "--on", "8xh100"): "AnswerDocument",
     ("train", "llama-3.1-8b", "--on", "8xh100", "--no-advice"): "AnswerDocument",

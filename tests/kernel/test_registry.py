@@ -81,9 +81,9 @@ def test_a_misspelt_name_is_answered_with_the_one_that_is_meant(typed):
         pytest.fail(f"{MEANT[typed]} is not a name")
 
 
-def test_where_no_name_is_near_names_and_aliases_are_counted_apart():
+def test_where_no_name_is_near_examples_and_the_command_that_lists_all_are_said():
     with pytest.raises(
-        UnknownName, match=rf"{len(model_names())} names and {len(toml_files.aliases('models'))} aliases are known"
+        UnknownName, match=rf"Examples: llama-3.1-8b, qwen3-32b; `tonnage models` lists all {len(model_names())}"
     ):
         read("xyzzy-0000")
     assert str(unknown("part", "q", [f"p{i}" for i in range(50)])).endswith("50 names are known.")

@@ -3,7 +3,17 @@
 import pytest
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.units import GIB, counted, human, parse_bytes, parse_count, parse_length, parse_seconds, parse_usd
+from tonnage.kernel.units import (
+    GIB,
+    counted,
+    human,
+    parse_bytes,
+    parse_count,
+    parse_length,
+    parse_link_rate,
+    parse_seconds,
+    parse_usd,
+)
 
 
 @pytest.mark.parametrize(
@@ -145,3 +155,25 @@ def test_commas_part_groups_of_three_digits(text, size):
 def test_a_list_is_no_number(text):
     with pytest.raises(InvalidInput, match=r"context takes one value, .* `tonnage compare` takes lists"):
         parse_count(text, "context")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("400Gbps", 50e9),
+        ("3200 Gb/s", 400e9),
+        ("1.6Tbps", 200e9),
+        ("400 Gbit/s", 50e9),
+        ("50GB/s", 50e9),
+        ("450e9", 450e9),
+        ("50 GiB/s", 50 * 2**30),
+    ],
+)
+def test_a_link_is_stated_in_bits_or_in_bytes(text, expected):
+    assert parse_link_rate(text, "inter_node_bandwidth") == expected
+
+
+@pytest.mark.parametrize("text", ["", "fast", "400Gbpss", "Gbps", "-1Gbps", "1.2.3Gbps"])
+def test_what_is_no_rate_of_a_link_is_refused(text):
+    with pytest.raises(InvalidInput):
+        parse_link_rate(text, "inter_node_bandwidth")

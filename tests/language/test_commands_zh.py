@@ -9,7 +9,7 @@ import pytest
 
 from tonnage.cli import SERVERS, VERBS, main
 from tonnage.cli.common import print as print_module
-from tonnage.cli.common.parser import spoken
+from tonnage.cli.common.parser import split_language
 from tonnage.kernel.errors import InvalidInput
 from tonnage.language import speaking
 from tonnage.language.columns import width, wrapped
@@ -55,6 +55,10 @@ compare --train llama-3.1-8b --on 8xh100,8xa100 --sequence-length 8k,16k
 max context llama-3.1-8b --on rtx-4090 --kv-cache fp8
 max users llama-3.1-8b --on h100 --context 8k --tpot 20ms
 max micro-batch llama-3.1-8b --on 8xh100 --sequence-length 8k
+check "vllm serve gpt2 --made-up-key 1" --on h100
+check "vllm serve gpt2 --made-up-key 1" --on h100 --verbose
+check "vllm serve gpt2 --made-up-key 1" --on h100 --format markdown
+reconcile tests/interchange/logs/torchtitan.log train llama-3.1-8b --on 8xh100 --seq 8k
 trace e5
 trace e5 --capacity 100MB
 rules
@@ -75,7 +79,12 @@ train llama-3.1-8b --on h100 --nonsense 3
 train llama-3.1-8b
 train llama-3.1-8b --on h100 --micro-batch-size -3
 """.strip().splitlines()
-NEED_MORE = {"sweep", "measure"}  # a dataset, a GPU: their lines are read by test_said alone
+NEED_MORE = {
+    "sweep",
+    "measure",
+    "diagnose",
+    "export",
+}  # a dataset, a GPU, a log, what another tool reads: their lines are read by test_said alone
 HELP = [
     *(f"{verb} --help-all" for verb in VERBS),
     "-h",
@@ -129,7 +138,7 @@ def test_the_language_changes_no_status_and_no_document(command, capsys):
     ],
 )
 def test_the_option_goes_before_the_variable_and_that_before_the_locale(words, environment, language):
-    said, rest = spoken(words, environment)
+    said, rest = split_language(words, environment)
     assert said == language
     assert rest == [word for word in words if word not in ("--lang", "zh", "--lang=zh")] or "--" in rest
 
@@ -137,7 +146,7 @@ def test_the_option_goes_before_the_variable_and_that_before_the_locale(words, e
 def test_the_option_needs_a_language():
     for words in (["rules", "--lang"], ["rules", "--lang="]):
         with pytest.raises(InvalidInput, match="en or zh"):
-            spoken(words, {})
+            split_language(words, {})
 
 
 def test_an_unknown_language_is_wrong_usage(capsys):

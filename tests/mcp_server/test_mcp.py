@@ -18,6 +18,7 @@ import tonnage
 from tonnage.cli import main
 from tonnage.cli.mcp import skill
 from tonnage.documents.document import builtins, encode
+from tonnage.interchange.asked import CHECK
 from tonnage.kernel.reach import Reach
 from tonnage.mcp_server.tools import BY_NAME, CHOICES, OPTIONS, TOOLS, fields, input_schema, listed, options_of_verb
 from tonnage.verbs.ask import ask, words_of
@@ -93,7 +94,11 @@ def told():
 
 def test_a_client_of_the_official_package_lists_every_tool(told):
     named, _, instructions = told
-    assert [tool.name for tool in named] == [*(tool.verb for tool in TOOLS), OPTIONS] == [*QUESTIONS, OPTIONS]
+    assert (
+        [tool.name for tool in named]
+        == [*(tool.verb for tool in TOOLS), CHECK, OPTIONS]
+        == [*QUESTIONS, CHECK, OPTIONS]
+    )
     assert all(tool.annotations.read_only_hint and tool.output_schema["required"] == ["schema"] for tool in named)
     assert "refused, not guessed" in instructions
 
@@ -143,6 +148,15 @@ def test_every_tool_takes_detail_and_says_so(tool, detail):
     found = answer(tool.verb, {**QUESTIONS[tool.verb], "detail": detail}, NO_FILES)
     assert not found.is_error
     assert ("This is a summary of the document" in found.content[0].text) == (detail == "summary")
+
+
+def test_a_check_takes_the_text_of_a_file_and_reads_no_other():
+    found = answer(CHECK, {"text": "vllm serve gpt2 --made-up-key 1", "on": "h100"}, NO_FILES)
+    assert not found.is_error
+    assert found.content[0].text.startswith("not sure: made-up-key")
+    assert found.structured_content["read"]["keys"][0]["key"] == "made-up-key"
+    refused = answer(CHECK, {"text": "vllm serve gpt2", "onn": "h100"}, NO_FILES)
+    assert refused.is_error and "onn" in refused.content[0].text
 
 
 @pytest.mark.parametrize("verb", ["train", "serve", "plan", "max"])
@@ -276,7 +290,7 @@ def test_what_an_assistant_is_told_of_all_tools_is_at_most_12_kb():
 def test_what_is_wrong_with_a_question_is_an_error_of_the_tool_in_the_words_of_the_command_line(name, question, said):
     found = answer(name, question, NO_FILES)
     assert found.is_error and said in found.content[0].text
-    assert found.structured_content["error"]["message"] == found.content[0].text.removeprefix("error: ")
+    assert found.structured_content["error"]["message"] == found.content[0].text.splitlines()[0].removeprefix("error: ")
     assert "InternalError" not in found.structured_content["error"]["kind"]
 
 

@@ -56,9 +56,9 @@ class Visit:
         )
         return page
 
-    def open(self, fragment: str = "") -> Any:
-        """The page, drawn."""
-        named = QUESTIONS.get(fragment, fragment)
+    def open(self, fragment: str = "", view: str = "") -> Any:
+        """The page, drawn, with a view of its answer open."""
+        named = QUESTIONS.get(fragment, fragment) + (f"&view={view}" if view else "")
         self.page.goto("about:blank")
         self.page.goto(f"{self.server}#{quote(named, safe='=&:/')}" if named else self.server)
         self.page.wait_for_selector("body[data-ready]")
@@ -78,6 +78,34 @@ class Visit:
     def hears(self, text: str) -> None:
         """Until a screen reader has been told this."""
         self.page.wait_for_function("text => heard.includes(text)", arg=text)
+
+
+# Inputs that are no options: their boxes, where the element's name is another.
+BOXES = {"on": "#machine", "model": "#model", "nodes": "#nodes", "each": "#each"}
+
+
+def field(page: Any, name: str) -> Any:
+    """The input of an option, with the slot of the sentence or the settings opened behind which it stands."""
+    box = page.locator(BOXES.get(name, f"#in-{name}"))
+    if box.count():
+        return box
+    closed(page)
+    slot = page.locator(f"[data-fields~='{name}']")
+    (slot if slot.count() else page.locator("#all-settings")).click()
+    box.wait_for()
+    return box
+
+
+def closed(page: Any) -> Any:
+    """The page with nothing open over it."""
+    while page.locator(".pop, #settings, #saved:not([hidden])").count():
+        page.keyboard.press("Escape")
+    return page
+
+
+def turn(page: Any, view: str) -> None:
+    """Another view of the answer."""
+    closed(page).locator(f"#view-{view}").click()
 
 
 def asked(verb: str, question: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from page_visits import asked
+from page_visits import asked, closed, field
 
 sync = pytest.importorskip("playwright.sync_api", reason="the page is tested with Playwright (extra test)")
 expect = sync.expect
@@ -34,8 +34,8 @@ def test_a_model_that_fits_is_said_to_fit_with_the_librarys_figures(visiting):
     expect(verdict(page)).to_have_text(
         f"Fits: {need:.1f} of {usable:.1f} GiB usable per GPU, {usable - need:.1f} GiB to spare"
     )
-    mfu = page.locator(".facts div", has_text="MFU").first
-    expect(mfu.locator(".n")).to_have_text(f"{answer['run']['mfu']['value'] * 100:.1f} %")
+    mfu = page.locator(".facts [data-card='run›mfu']")
+    expect(mfu).to_have_text(f"{answer['run']['mfu']['value'] * 100:.1f} %")
 
 
 def test_the_breakdown_has_every_component_and_its_sum(visiting):
@@ -73,7 +73,7 @@ def test_the_answer_is_drawn_while_its_moves_are_still_worked_out(visiting):
         "**/v1/train*",
         lambda route: route.continue_() if "advice" in route.request.post_data_json else held.append(route),
     )
-    page.get_by_label("Sequence length", exact=True).fill("8000")
+    field(page, "sequence_length").fill("8000")
     expect(page.locator('[data-part="advice"]')).to_have_attribute("aria-busy", "true")
     question = {
         "model": "llama-3.1-70b",
@@ -104,18 +104,19 @@ def test_advice_makes_it_fit_is_announced_and_can_be_undone(visiting):
     page.locator(".decision .best .btn.go").click()
     expect(verdict(page)).to_contain_text("Fits")
     expect(page.locator("#say")).to_have_text("Fits")
+    field(page, "recompute")
     expect(page.locator('[data-row="recompute"]')).to_have_attribute("data-set", "")
-    page.get_by_role("button", name="Undo").click()
+    closed(page).locator("#undo").click()
     expect(verdict(page)).to_contain_text("Does not fit")
-    expect(page.locator("#in-recompute")).to_have_value("")
+    expect(field(page, "recompute")).to_have_value("")
 
 
 def test_a_shared_link_restores_the_inputs_and_the_answer(visiting):
     first = visiting()
     page = first.open("fits")
-    page.get_by_label("Sequence length", exact=True).fill("16k")
-    page.locator("#in-tensor_parallel_size").fill("4")
-    page.get_by_label("Recompute", exact=True).select_option("full")
+    field(page, "sequence_length").fill("16k")
+    field(page, "tensor_parallel_size").fill("4")
+    field(page, "recompute").select_option("full")
     first.settle()
     said = verdict(page).text_content()
     page.get_by_role("button", name="Copy link").click()
@@ -123,9 +124,9 @@ def test_a_shared_link_restores_the_inputs_and_the_answer(visiting):
     second = visiting()
     other = second.open(re.sub(r"^[^#]*#", "", link))
     expect(verdict(other)).to_have_text(said)
-    expect(other.get_by_label("Sequence length", exact=True)).to_have_value("16k")
-    expect(other.locator("#in-tensor_parallel_size")).to_have_value("4")
-    expect(other.get_by_label("Recompute", exact=True)).to_have_value("full")
+    expect(field(other, "sequence_length")).to_have_value("16k")
+    expect(field(other, "tensor_parallel_size")).to_have_value("4")
+    expect(field(other, "recompute")).to_have_value("full")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_a_model_is_a_mixture_where_it_has_experts_and_not_for_a_tower_beside_it
 def test_a_pasted_config_is_answered_and_travels_in_the_link(visiting):
     first = visiting()
     page = first.open("tab=train&on=H100-SXM-80GB")
-    page.locator("#model").fill(json.dumps(CONFIG, indent=1))
+    field(page, "model").fill(json.dumps(CONFIG, indent=1))
     answer = asked("train", {"model": CONFIG, "on": "H100-SXM-80GB"})
     expect(page.locator(".resolved")).to_contain_text(f"{answer['question']['parameters']['value']:,}")
     said = verdict(page).text_content()
@@ -154,36 +155,37 @@ def test_undo_takes_back_one_input_at_a_time(visiting):
     visit = visiting()
     page = visit.open("fits")
     before = verdict(page).text_content()
-    page.get_by_label("Micro batch size", exact=True).fill("2")
+    field(page, "micro_batch_size").fill("2")
     visit.settle()
-    page.get_by_label("Recompute", exact=True).select_option("full")
+    field(page, "recompute").select_option("full")
     visit.settle()
-    page.locator("#main").click(position={"x": 5, "y": 5})
-    page.keyboard.press("Control+z")
-    expect(page.get_by_label("Recompute", exact=True)).to_have_value("")
-    expect(page.get_by_label("Micro batch size", exact=True)).to_have_value("2")
-    page.keyboard.press("Control+z")
-    expect(page.get_by_label("Micro batch size", exact=True)).to_have_value("1")
+    closed(page).keyboard.press("Control+z")
+    expect(field(page, "recompute")).to_have_value("")
+    expect(field(page, "micro_batch_size")).to_have_value("2")
+    closed(page).keyboard.press("Control+z")
+    expect(field(page, "micro_batch_size")).to_have_value("1")
     expect(verdict(page)).to_have_text(before)
-    expect(page.get_by_role("button", name="Undo")).to_be_disabled()
+    expect(page.locator("#undo")).to_be_disabled()
 
 
 def test_an_input_that_is_wrong_says_so_below_itself_and_is_mended_by_a_button(visiting):
     page = visiting().open("fits")
-    page.locator("#in-tensor_parallel_size").fill("6")
-    expect(page.locator("#parallel-err")).to_contain_text("Got 6. Nearest: 4 or 8")
-    expect(page.locator("#in-tensor_parallel_size")).to_have_attribute("aria-invalid", "true")
+    field(page, "tensor_parallel_size").fill("6")
+    wrong = page.locator("#in-tensor_parallel_size-err")
+    expect(wrong).to_contain_text("Got 6. Nearest: 4 or 8")
+    expect(field(page, "tensor_parallel_size")).to_have_attribute("aria-invalid", "true")
     expect(page.locator(".v-next.bad")).to_contain_text("Showing the last valid answer")
-    page.locator("#parallel-err [data-repair='4']").click()
-    expect(page.locator("#parallel-err")).to_be_hidden()
-    expect(page.locator("#in-tensor_parallel_size")).to_have_value("4")
+    wrong.locator("[data-repair='4']").click()
+    expect(wrong).to_be_hidden()
+    expect(field(page, "tensor_parallel_size")).to_have_value("4")
     expect(page.locator(".v-next.bad")).to_have_count(0)
 
 
 def test_a_misspelt_model_is_answered_with_names_to_press(visiting):
     page = visiting().open("wrong")
     expect(verdict(page)).to_have_text("One input needs attention: Model")
-    page.locator("#model-err [data-repair='llama-3.1-8b']").click()
+    expect(page.locator("[data-slot=model]")).to_contain_text("needs attention")
+    page.locator(".mends [data-repair='llama-3.1-8b']").click()
     expect(verdict(page)).to_contain_text("Fits")
 
 
@@ -194,25 +196,25 @@ def test_the_empty_page_offers_examples_and_one_of_them_is_a_whole_question(visi
     expect(page.locator(".starts .example")).to_have_count(5)
     page.locator("[data-example='tune']").click()
     visit.settle()
-    expect(page.locator("#tab-tune")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#tab-tune")).to_have_attribute("aria-current", "page")
     expect(page.locator("[data-example='tune']")).to_have_attribute("aria-pressed", "true")
     page.locator("[data-example='serve']").first.click()
     visit.settle()
-    expect(page.locator("#tab-serve")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#tab-serve")).to_have_attribute("aria-current", "page")
     expect(page.locator(".facts")).to_contain_text("TTFT")
     assert "method=" not in page.url
-    page.get_by_label("Concurrent users", exact=True).fill("65")
+    field(page, "concurrency").fill("65")
     visit.settle()
     expect(page.locator(".starts")).to_have_count(0)
 
 
 def test_inputs_stay_when_the_tab_changes(visiting):
     page = visiting().open("fits")
-    page.get_by_label("Sequence length", exact=True).fill("8k")
-    page.locator("#tab-serve").click()
+    field(page, "sequence_length").fill("8k")
+    closed(page).locator("#tab-serve").click()
     expect(page.locator(".facts")).to_contain_text("TPOT")
     page.locator("#tab-train").click()
-    expect(page.get_by_label("Sequence length", exact=True)).to_have_value("8k")
+    expect(field(page, "sequence_length")).to_have_value("8k")
 
 
 def test_a_tab_whose_options_take_long_says_so_and_has_them_when_they_come(visiting):
@@ -227,7 +229,7 @@ def test_a_tab_whose_options_take_long_says_so_and_has_them_when_they_come(visit
     expect(verdict(page)).to_have_text("Computing")
     held[0].continue_()
     expect(page.locator(".facts")).to_contain_text("TTFT")
-    expect(page.get_by_label("Sequence length", exact=True)).to_have_count(0)
+    expect(page.locator("#sentence [data-fields~=sequence_length]")).to_have_count(0)
 
 
 def test_a_question_that_takes_long_says_so_and_can_be_cancelled(visiting):
@@ -238,7 +240,7 @@ def test_a_question_that_takes_long_says_so_and_can_be_cancelled(visiting):
     page.route(
         "**/v1/train*", lambda route: None if larger <= route.request.post_data_json.items() else route.continue_()
     )  # no answer comes
-    page.get_by_label("Micro batch size", exact=True).fill("4")
+    field(page, "micro_batch_size").fill("4")
     expect(verdict(page)).to_have_text("Computing")
     expect(page.locator("#results")).to_have_attribute("aria-busy", "true")
     page.get_by_role("button", name="Cancel").click()
@@ -250,21 +252,23 @@ def test_the_newest_question_wins(visiting):
     page = visit.open("fits")
     held = []
     page.route("**/v1/train*", lambda route: held.append(route) if not held else route.continue_())
-    page.get_by_label("Micro batch size", exact=True).fill("2")
+    field(page, "micro_batch_size").fill("2")
     page.wait_for_selector("body[data-asking]")
-    page.get_by_label("Micro batch size", exact=True).fill("4")
+    field(page, "micro_batch_size").fill("4")
     answer = asked("train", {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB", "micro_batch_size": "4"})
     expect(verdict(page)).to_contain_text(f"{answer['verdict']['needed_bytes'] / GIB:.1f}")
     assert len(held) == 1
 
 
-def test_every_option_of_the_verb_has_an_input_under_advanced(visiting):
+def test_every_option_of_the_verb_has_an_input_behind_a_slot_or_among_all_settings(visiting):
     from tonnage.web.schema.options_table import table
 
     page = visiting().open("fits")
-    page.locator("#advanced > summary").click()
-    page.wait_for_selector("#advanced .finder")
-    shown = set(page.eval_on_selector_all("#form [name]", "all => all.map(each => each.name)"))
+    behind = page.eval_on_selector_all(
+        "#sentence [data-fields]", "all => all.flatMap(each => each.dataset.fields.split(' '))"
+    )
+    page.locator("#all-settings").click()
+    shown = set(page.eval_on_selector_all("#settings [name]", "all => all.map(each => each.name)")) | set(behind)
     assert {row.name for row in table("train")} - shown <= {
         "on",
         "offline",
@@ -279,7 +283,7 @@ def test_every_option_of_the_verb_has_an_input_under_advanced(visiting):
     page.get_by_label("Find an option").fill("price per")
     expect(page.locator('[data-row="price_per_accelerator_hour"]')).to_be_visible()
     expect(page.locator('[data-row="zero_stage"]')).to_be_hidden()
-    page.locator("#in-price_per_accelerator_hour").fill("2")
+    field(page, "price_per_accelerator_hour").fill("2")
     expect(page.locator(".facts")).to_contain_text("at $2.00 a GPU-hour")
 
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from page_visits import asked
+from page_visits import asked, closed, field, turn
 
 expect = pytest.importorskip("playwright.sync_api", reason="the page is tested with Playwright (extra test)").expect
 GIB = 2**30
@@ -25,11 +25,12 @@ def test_what_starts_the_run_and_what_else_would_fit_have_what_was_chosen(visiti
     visit = visiting()
     page = visit.open(ASKED)
     visit.rest()
-    expect(page.get_by_role("region", name="Launch settings")).to_contain_text("activation_checkpoint.mode full")
+    expect(page.get_by_role("region", name="Launch settings")).to_contain_text("activation_checkpoint:full")
+    turn(page, "options")
     expect(page.locator("table.takes tr", has_text="H100-SXM-80GB").first).to_be_visible()
     page.get_by_role("button", name="Use default: full recomputation").click()
     visit.rest()
-    expect(page.get_by_role("region", name="Launch settings")).to_contain_text("activation_checkpoint.mode none")
+    expect(page.get_by_role("region", name="Launch settings")).to_contain_text("activation_checkpoint:none")
     expect(page.locator("main")).not_to_contain_text("has no field")
 
 
@@ -56,6 +57,7 @@ def test_what_was_chosen_can_be_kept_as_the_users_own(visiting):
     page.get_by_role("button", name="Keep: full recomputation").click()
     visit.settle()
     expect(page.locator("#v-line strong")).to_have_text("Fits:")
+    field(page, "recompute")
     expect(page.locator('[data-row="recompute"]')).to_have_attribute("data-set", "")
     expect(page.locator(".v-chosen")).to_have_count(0)
 
@@ -71,8 +73,9 @@ def test_a_page_without_a_question_opens_on_an_answer_with_its_targets(visiting)
     page = visit.open()
     expect(page.locator("#v-line")).to_contain_text("Fits:")
     expect(page.locator(".example[aria-pressed='true']")).to_have_count(1)
-    expect(page.locator("#in-ttft")).to_have_value("2s")
-    expect(page.locator("#form fieldset #in-tpot")).to_be_visible()
+    expect(field(page, "ttft")).to_have_value("2s")
+    expect(field(page, "tpot")).to_have_value("50ms")
+    expect(page.locator("[data-slot=targets]")).to_have_text("TTFT 2 s, TPOT 50 ms")
     expect(page.locator(".facts .aim").first).to_contain_text("≤ 2.00 s")
     expect(page.locator(".facts .aim").first).to_contain_text("target met")
 
@@ -83,15 +86,15 @@ def test_a_run_that_misses_its_deadline_fits_but_is_late(visiting):
     expect(page.locator("#v-line strong")).to_have_text(
         re.compile(r"^Fits, but the run takes .* days, the deadline is 30.0 days:$")
     )
-    expect(page.locator("#v-line > svg")).to_have_class(re.compile("tight"))
+    expect(page.locator("#v-line h1 > svg")).to_have_class(re.compile("tight"))
     expect(page.locator(".facts .aim > .no")).to_have_count(1)
     expect(page.locator(".decision [data-move]").first).to_contain_text("Fits, misses the targets")
-    page.get_by_label("Deadline", exact=True).fill("soon")
+    field(page, "plan_deadline").fill("soon")
     expect(page.locator("#in-plan_deadline-err")).to_contain_text("Deadline must be a time such as 30d")
-    page.get_by_label("Deadline", exact=True).fill("900d")
+    field(page, "plan_deadline").fill("900d")
     visit.settle()
     expect(page.locator("#v-line strong")).to_have_text("Fits with full recomputation:")
-    page.locator("#tab-plan").click()
+    closed(page).locator("#tab-plan").click()
     expect(page.locator(".wish", has_text="Deadline").locator("input")).to_have_value("900d")
 
 
@@ -100,7 +103,7 @@ def test_no_figure_of_a_tile_breaks_at_any_width(visiting, width):
     page = visiting(viewport={"width": width, "height": 900}).open(f"{ASKED}&tokens=15T")
     broken = "all => all.filter((each) => each.getClientRects().length > 1 || each.getBoundingClientRect().right > each.closest('div').getBoundingClientRect().right + 1).map((each) => each.textContent)"
     assert page.locator(".facts .n").evaluate_all(broken) == []
-    expect(page.locator(".facts div", has_text="cost").locator(".n")).to_have_text(re.compile(r"^\$[\d.]+\u00a0M$"))
+    expect(page.locator(".facts [data-card=cost]")).to_have_text(re.compile(r"^\$[\d.]+\u00a0M$"))
 
 
 @pytest.mark.parametrize(("look", "width"), [("light", 1440), ("dark", 1440), ("zh", 1440), ("light", 390)])

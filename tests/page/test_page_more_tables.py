@@ -2,8 +2,10 @@
 
 import json
 import re
+from itertools import combinations
 
 import pytest
+from page_visits import field
 
 from conftest import asked
 
@@ -41,27 +43,27 @@ def figure(text):
 
 
 def test_a_cell_of_the_matrix_has_the_figure_of_its_own_answer_and_applies_it(visiting):
-    page = visiting().open("fits")
+    page = visiting().open("fits", "options")
     document = asked(
         "train", {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB", "recompute": "full", "sequence_length": 8192}
     )
     expect(page.locator(".cell.here")).to_have_count(1)
-    cell = page.get_by_role("button", name=re.compile(r"^bf16-mixed, recompute full, 8k"))
+    cell = page.get_by_role("button", name=re.compile(r"^bf16-mixed, full recomputation, 8k"))
     expect(cell).to_contain_text(gib(document["verdict"]["needed_bytes"]))
     cell.click()
     expect(page.locator("#v-line")).to_contain_text(gib(document["verdict"]["needed_bytes"]))
     expect(page.locator(".cell.here")).to_have_attribute(
-        "aria-label", re.compile("^bf16-mixed, recompute full, 8k.*you are here")
+        "aria-label", re.compile("^bf16-mixed, full recomputation, 8k.*you are here")
     )
     assert "recompute=full" in page.url and "sequence_length=8192" in page.url
 
 
 def test_the_matrix_waits_behind_the_answer_and_its_old_cells_are_dimmed(visiting):
-    page = visiting().open("fits")
+    page = visiting().open("fits", "options")
     expect(page.locator(".cell")).not_to_have_count(0)
     held, holding = [], [True]
     page.route("**/v1/compare", lambda route: held.append(route) if holding else route.continue_())
-    page.locator("#micro_batch_size, [name=micro_batch_size]").first.fill("2")
+    field(page, "micro_batch_size").fill("2")
     wanted = asked("train", {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB", "micro_batch_size": 2})["verdict"]
     expect(page.locator("#v-line")).to_contain_text(gib(wanted["needed_bytes"]))  # the answer does not wait
     expect(page.locator("[data-part=matrix] .old .cell")).not_to_have_count(0)
@@ -73,7 +75,7 @@ def test_the_matrix_waits_behind_the_answer_and_its_old_cells_are_dimmed(visitin
 
 
 def test_quantisation_by_context_of_a_served_model_applies_too(visiting):
-    page = visiting().open("serve")
+    page = visiting().open("serve", "options")
     cell = page.get_by_role("button", name=re.compile(r"^awq-4bit-128g, KV fp8, 18k"))
     text = cell.inner_text()
     cell.click()
@@ -85,13 +87,13 @@ def test_quantisation_by_context_of_a_served_model_applies_too(visiting):
 
 
 def test_a_row_of_the_accelerators_takes_over_its_machine(visiting):
-    page = visiting().open("serve")
+    page = visiting().open("serve", "options")
     row = page.locator(".takes tr", has_text="H200-SXM-141GB")
     count = row.locator("td").nth(1).inner_text()
-    row.get_by_role("button", name=re.compile("Apply")).click()
+    row.get_by_role("button", name=re.compile("apply")).click()
     expect(page.locator(".takes tr[aria-current=true]")).to_contain_text("H200-SXM-141GB")
     assert "H200-SXM-141GB" in page.url
-    expect(page.locator("#form output").first).to_contain_text(count)
+    expect(page.locator("#cluster-words")).to_contain_text(f"{count} H200-SXM-141GB")
 
 
 def _compared(page, verb):
@@ -109,7 +111,7 @@ def test_every_accelerator_is_asked_for_the_batch_of_the_answer_and_a_row_takes_
     """Otherwise a step on four is of half as many tokens as one on eight, and stands beside it as the faster one."""
     visit = visiting()
     compared = _compared(visit.page, "train")
-    page = visit.open("tab=train&model=llama-3.1-8b&on=8xH100-SXM-80GB")
+    page = visit.open("tab=train&model=llama-3.1-8b&on=8xH100-SXM-80GB", "options")
     section = page.locator("[data-part=accelerators]")
     expect(section).to_contain_text("all with a global batch of 8")
     expect(section.locator(".takes tr", has_text="H200-SXM-141GB")).to_be_visible()
@@ -121,7 +123,7 @@ def test_every_accelerator_is_asked_for_the_batch_of_the_answer_and_a_row_takes_
         cell["global_batch_size"] == 8
         and step.split()[0] in f"{cell['step_seconds']:.3g} {cell['step_seconds'] * 1000:.4g}"
     )
-    row.get_by_role("button", name=re.compile("Apply")).click()
+    row.get_by_role("button", name=re.compile("apply")).click()
     expect(page.locator(".takes tr[aria-current=true]")).to_contain_text("H200-SXM-141GB")
     assert "global_batch_size=8" in page.url
     visit.settle()
@@ -129,14 +131,14 @@ def test_every_accelerator_is_asked_for_the_batch_of_the_answer_and_a_row_takes_
 
 
 def test_a_batch_that_nobody_gave_does_not_keep_larger_machines_out(visiting):
-    page = visiting().open("tab=train&model=llama-3.1-8b&on=RTX-4090")
+    page = visiting().open("tab=train&model=llama-3.1-8b&on=RTX-4090", "options")
     section = page.locator("[data-part=accelerators]")
     expect(section).to_contain_text("all with a global batch of 64")
     expect(section.locator(".takes tr", has_text="H100-SXM-80GB").locator("td").nth(1)).to_have_text("4")
 
 
 def test_what_is_paid_beside_what_is_used_stands_in_the_row(visiting):
-    page = visiting().open("tab=serve&model=llama-3.1-8b&on=MI355X&context=8192")
+    page = visiting().open("tab=serve&model=llama-3.1-8b&on=MI355X&context=8192", "options")
     row = page.locator(".takes tr", has_text="MI355X")
     expect(row.locator("td").nth(1)).to_have_text("1 (8 paid)")
 
@@ -154,7 +156,7 @@ def test_prices_are_those_of_the_library_and_old_ones_say_their_age(visiting):
         route.fulfill(json=document)
 
     page.route("**/v1/prices", old)
-    page.goto(page.url.split("#")[0] + "#tab=serve&model=llama-3.1-8b&on=H100-SXM-80GB")
+    page.goto(page.url.split("#")[0] + "#tab=serve&model=llama-3.1-8b&on=H100-SXM-80GB&view=options")
     page.reload()
     row = page.locator(".takes tr", has_text="H100-SXM-80GB")
     expect(row.locator(".stale")).to_contain_text(re.compile(r"▲ \d{4}-\d\d-\d\d"))
@@ -169,7 +171,7 @@ def test_prices_are_those_of_the_library_and_old_ones_say_their_age(visiting):
 
 
 def test_a_price_that_nobody_publishes_is_unknown(visiting):
-    page = visiting().open("tab=serve&model=llama-3.1-8b&on=RTX-5090")
+    page = visiting().open("tab=serve&model=llama-3.1-8b&on=RTX-5090", "options")
     row = page.locator(".takes tr", has_text="RTX-5090")
     expect(row.locator("td").nth(3)).to_have_text("unknown")
 
@@ -178,7 +180,7 @@ def test_a_price_that_nobody_publishes_is_unknown(visiting):
 
 
 def test_the_frontier_is_walked_by_keyboard_and_a_mark_opens_its_card_and_applies(visiting):
-    page = visiting().open("serve")
+    page = visiting().open("serve", "options")
     marks = page.locator("[data-part=frontier] g[role=button]")
     expect(marks).not_to_have_count(0)
     assert page.locator("[data-part=frontier] g[tabindex='0']").count() == 1
@@ -192,15 +194,63 @@ def test_the_frontier_is_walked_by_keyboard_and_a_mark_opens_its_card_and_applie
     expect(page.locator("#inspector h2")).to_have_text("output tokens per second per user")
     size, users = re.match(r"TP (\d+), ([\d,]+) users", second).groups()
     page.locator(".chosen button").click()
-    expect(page.locator(".standing")).to_contain_text(f"TP {size}, {users} users")
+    expect(page.locator(".names .strong")).to_contain_text(f"you are here: TP {size}, {users} users")
 
 
 def test_the_frontier_shows_the_target_and_where_the_page_stands(visiting):
     page = visiting().open(
-        "serve=&tab=serve&model=llama-3.1-70b&on=4xH100-SXM-80GB&weights=fp8&concurrency=16&tpot=40ms"
+        "serve=&tab=serve&model=llama-3.1-70b&on=4xH100-SXM-80GB&weights=fp8&concurrency=16&tpot=40ms",
+        "options",
     )
     expect(page.locator("[data-part=frontier]")).to_contain_text("target ≥ 25")
-    expect(page.locator(".standing")).to_contain_text("you are here: TP 4, 16 users")
+    expect(page.locator(".names .strong")).to_have_text("you are here: TP 4, 16 users")
+    expect(page.locator(".standing")).to_have_attribute("aria-label", "you are here: TP 4, 16 users")
+
+
+BOXES = """(query) => [...document.querySelectorAll(query)].map((each) => each.getBoundingClientRect())
+  .map(({ left, right, top, bottom }) => [left, right, top, bottom])"""
+
+
+def overlap(one, other, slack=0.5):
+    """Whether two boxes [left, right, top, bottom] lie on each other."""
+    return (
+        min(one[1], other[1]) - max(one[0], other[0]) > slack and min(one[3], other[3]) - max(one[2], other[2]) > slack
+    )
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_no_words_of_the_frontier_lie_on_others_and_its_axes_have_four_to_eight_steps(visiting, width, language):
+    visit = visiting(viewport={"width": width, "height": 1000}, locale="zh-CN" if language == "zh" else "en-GB")
+    page = visit.open("serve", "options")
+    visit.rest()
+    page.locator("[data-part=frontier] svg.chart").first.scroll_into_view_if_needed()
+    words = page.evaluate(BOXES, "[data-part=frontier] svg.chart text")
+    marks = page.evaluate(BOXES, "[data-part=frontier] g[role=button] .mark")
+    named = page.evaluate(BOXES, "[data-part=frontier] .names text")
+    assert len(named) > 1
+    assert [pair for pair in combinations(words, 2) if overlap(*pair)] == []
+    assert [(word, mark) for word in named for mark in marks if overlap(word, mark, 1.5)] == []
+    for anchor in ("middle", "end"):
+        ticks = page.locator(f"[data-part=frontier] text.tick[text-anchor={anchor}]").all_inner_texts()
+        assert 5 <= len(ticks) <= 9, ticks
+
+
+def test_where_the_page_stands_covers_no_mark(visiting):
+    page = visiting().open("serve", "options")
+    page.locator(".standing").scroll_into_view_if_needed()
+    ring = page.locator(".standing circle").bounding_box()
+    order = page.evaluate(
+        """() => [...document.querySelectorAll("[data-part=frontier] .standing, [data-part=frontier] g[role=button]")]
+        .map((each) => each.className.baseVal)"""
+    )
+    assert order[0] == "standing" and order.count("standing") == 1
+    assert page.evaluate("getComputedStyle(document.querySelector('.standing')).pointerEvents") == "none"
+    hit = page.evaluate(
+        "([x, y]) => document.elementFromPoint(x, y).closest('.standing') === null",
+        [ring["x"] + ring["width"] / 2, ring["y"] + 1],
+    )
+    assert hit
 
 
 # ---- where the time goes ----
@@ -208,7 +258,7 @@ def test_the_frontier_shows_the_target_and_where_the_page_stands(visiting):
 
 @pytest.mark.parametrize("name", [PIPELINE, "serve", "fits"])
 def test_the_parts_of_the_bar_add_up_to_the_whole(visiting, name):
-    page = visiting().open(name)
+    page = visiting().open(name, "time")
     whole = figure(page.locator("#h-timeline .n").inner_text())
     parts = [
         figure(text) for text in page.locator("[data-part=timeline] .legend").first.locator(".n").all_inner_texts()
@@ -217,7 +267,7 @@ def test_the_parts_of_the_bar_add_up_to_the_whole(visiting, name):
 
 
 def test_a_part_that_is_made_of_several_says_of_which(visiting):
-    page = visiting().open(PIPELINE)
+    page = visiting().open(PIPELINE, "time")
     step = asked("train", PLAN)["step_time"]["children"][0]
     times, one = (child for child in step["children"])
     products = times["value"] * sum(
@@ -234,7 +284,7 @@ def test_a_part_that_is_made_of_several_says_of_which(visiting):
 
 
 def test_the_pipeline_is_drawn_in_the_order_of_its_schedule(visiting):
-    page = visiting().open(PIPELINE)
+    page = visiting().open(PIPELINE, "time")
     picture = page.get_by_role("img", name=re.compile("The pipeline's schedule: 4 stages"))
     expect(picture).to_be_visible()
     expect(page.locator("[data-part=timeline]")).to_contain_text(
@@ -264,7 +314,7 @@ def test_every_schedule_is_drawn_in_pythons_order(visiting, schedule, chunks):
         "recompute": "none",
     }
     made, _ = played(training(question)[0].pieces)
-    page = visiting().open("tab=train&" + "&".join(f"{name}={value}" for name, value in question.items()))
+    page = visiting().open("tab=train&" + "&".join(f"{name}={value}" for name, value in question.items()), "time")
     picture = page.get_by_role("img", name=re.compile("The pipeline's schedule: 4 stages"))
     expect(picture).to_be_visible()
     expect(page.locator("[data-part=timeline]")).to_contain_text(f"{schedule}. ")
@@ -319,19 +369,24 @@ def test_print_is_light_without_controls_and_all_that_is_folded_is_open(visiting
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
+@pytest.mark.parametrize("view", ["memory", "options"])
 @pytest.mark.parametrize("name", ["fits", "no", "serve"])
-def test_an_answer_prints_on_one_page_with_the_decision_before_the_figures(visiting, name):
+def test_an_answer_prints_on_one_page_with_the_decision_before_the_figures(visiting, name, view):
     visit = visiting(viewport={"width": 1280, "height": 900})
-    page = visit.open(name)
+    page = visit.open(name, view)
     visit.rest()
+    page.evaluate("addEventListener('afterprint', () => { window.printed = true; }, { once: true })")
     pages = page.pdf(format="A4").count(b"/Type /Page\n")
     assert pages == 1
+    page.wait_for_function("() => window.printed")  # on a busy machine it comes later than the pages
     page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
     tops = [
         page.locator(each).bounding_box()["y"]
-        for each in ("#inputsum", "#v-line", '[data-part="advice"]', ".facts", ".repro")
+        for each in ("#sentence", "#v-line", '[data-part="advice"]', ".facts", ".repro")
     ]
     assert tops == sorted(tops)
+    expect(page.locator("table.breakdown")).to_be_visible()
 
 
 # ---- the picture's own document ----

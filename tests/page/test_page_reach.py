@@ -4,6 +4,7 @@ import re
 import time
 
 import pytest
+from page_visits import closed, field
 
 sync = pytest.importorskip("playwright.sync_api", reason="the page is tested with Playwright (extra test)")
 expect = sync.expect
@@ -32,12 +33,13 @@ def test_a_small_window_needs_no_sideways_scroll(visiting, name, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_a_phone_shows_the_verdict_first_and_folds_the_inputs(visiting):
+def test_a_phone_shows_the_verdict_on_its_first_screen_and_inputs_in_a_sheet(visiting):
     page = visiting(viewport=PHONE).open("fits")
-    expect(page.locator("#form")).to_be_hidden()
-    assert page.locator("#v-line").bounding_box()["y"] < 300
-    page.locator("#fold > summary").click()
-    expect(page.locator("#model")).to_be_visible()
+    box = page.locator("#v-line").bounding_box()
+    assert box["y"] + box["height"] < PHONE["height"]
+    expect(field(page, "model")).to_be_focused()
+    sheet = page.locator(".pop").bounding_box()
+    assert (sheet["x"], sheet["width"], sheet["y"] + sheet["height"]) == (0, PHONE["width"], PHONE["height"])
 
 
 def test_dark_follows_the_system_and_the_readers_choice_is_kept(visiting):
@@ -57,20 +59,18 @@ def test_everything_can_be_done_by_keyboard(visiting):
     page = visit.open("empty")
     page.keyboard.press("Tab")
     expect(page.locator(".skip")).to_be_focused()
-    page.locator("#tab-train").focus()
-    for key, tab in (
-        ("ArrowRight", "tune"),
-        ("End", "rules"),
-        ("Home", "train"),
-        ("ArrowLeft", "rules"),
-        ("ArrowRight", "train"),
-    ):
-        page.keyboard.press(key)
+    page.locator("#tab-serve").focus()
+    for tab in ("train", "tune", "plan", "compare", "rules"):
+        page.keyboard.press("Tab")
         expect(page.locator(f"#tab-{tab}")).to_be_focused()
-        expect(page.locator(f"#tab-{tab}")).to_have_attribute("aria-selected", "true")
-    page.locator("#model").focus()
+    page.locator("#tab-train").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#tab-train")).to_have_attribute("aria-current", "page")
+    page.keyboard.press("/")
+    expect(page.locator("#model")).to_be_focused()
     page.keyboard.type("llama-3.1-8b")
-    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-slot=model]")).to_be_focused()
     expect(page.locator("#v-line")).to_contain_text("Fits")
     page.locator("#v-line .n").first.focus()
     page.keyboard.press("Enter")
@@ -85,13 +85,13 @@ def test_everything_can_be_done_by_keyboard(visiting):
 def test_typing_keeps_the_focus_and_the_text(visiting):
     visit = visiting()
     page = visit.open("fits")
-    field = page.get_by_label("Sequence length", exact=True)
-    field.click()
-    field.press("Control+a")
+    box = field(page, "sequence_length")
+    box.click()
+    box.press("Control+a")
     page.keyboard.type("16384", delay=30)
     visit.settle()
-    expect(field).to_be_focused()
-    expect(field).to_have_value("16384")
+    expect(box).to_be_focused()
+    expect(box).to_have_value("16384")
 
 
 @pytest.mark.parametrize("name", ["no", "tight", "tune", "serve", "wrong", "empty"])
@@ -115,7 +115,7 @@ def test_chinese_leaves_no_english_words(visiting, name):
 
 # Alone in a text: names and units that stay as they are (DESIGN_NOTES, Words).
 NAMES = re.compile(
-    r"\b(?:tonnage|TTFT|TPOT|MFU|HFU|PUE|GiB|MWh|kWh|Wh|CP|DP|EN|EP|PP|TP|torchtitan|transformers|vLLM|DeepSeek\S*|Llama\S*|Qwen\S*|ms|min|token)\b|[A-Z]{1,2}\d+\S*|RTX\S*"
+    r"\b(?:tonnage|TTFT|TPOT|MFU|HFU|PUE|GiB|bf16-mixed|fp8|QLoRA|rank|MWh|kWh|Wh|CP|DP|EN|EP|PP|TP|torchtitan|transformers|vLLM|DeepSeek\S*|Llama\S*|Qwen\S*|ms|min|token)\b|[A-Z]{1,2}\d+\S*|RTX\S*"
 )
 HAN = re.compile(r"[\u4e00-\u9fff]")
 
@@ -145,7 +145,7 @@ def texts(page):
         const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
         for (let node = walker.nextNode(); node; node = walker.nextNode()) {
             const at = node.parentElement, text = node.textContent.trim();
-            if (text && at.checkVisibility() && !at.closest("code, pre, option, svg.defs, .source, .move, .chips, datalist, button[lang], [data-repair]")) found.push(text);
+            if (text && at.checkVisibility() && !at.closest("code, pre, option, svg.defs, .source, .move, .chips, datalist, button[lang], [data-repair], [data-slot=model]")) found.push(text);
         }
         return found;
     }""")
@@ -155,7 +155,7 @@ def test_motion_is_left_out_where_the_reader_asks_for_less(visiting):
     visit = visiting(reduced_motion="reduce")
     page = visit.open("fits")
     page.route("**/v1/train*", lambda route: None)
-    page.get_by_label("Micro batch size", exact=True).fill("4")
+    field(page, "micro_batch_size").fill("4")
     bar = page.locator(".progress i")
     expect(bar).to_be_visible()
     assert bar.evaluate("each => getComputedStyle(each).animationName") == "none"
@@ -171,41 +171,42 @@ def test_patterns_stay_in_forced_colours(visiting):
 def test_a_wrong_count_of_nodes_is_not_passed_over(visiting):
     visit = visiting()
     page = visit.open("fits")
-    for field, label, text in (
-        ("#nodes", "Nodes", "0"),
-        ("#nodes", "Nodes", "-1"),
-        ("#each", "GPUs per node", "abc"),
-        ("#each", "GPUs per node", "1e9"),
+    for name, label, text in (
+        ("nodes", "Nodes", "0"),
+        ("nodes", "Nodes", "-1"),
+        ("each", "GPUs per node", "abc"),
+        ("each", "GPUs per node", "1e9"),
     ):
-        page.locator(field).fill(text)
+        box = field(page, name)
+        box.fill(text)
         visit.settle()
         expect(page.locator("#counts-err")).to_have_text(f"{label} must be a whole number of 1 or more. Got {text}.")
-        expect(page.locator(field)).to_have_attribute("aria-invalid", "true")
+        expect(box).to_have_attribute("aria-invalid", "true")
         expect(page.locator(".v-next.bad")).to_contain_text(f"One input needs attention: {label}")
-        page.locator(field).fill("8")
+        box.fill("8")
         visit.settle()
-    page.locator("#each").fill("1000000000")
+    field(page, "each").fill("1000000000")
     visit.settle()
     expect(page.locator("#counts-err")).to_contain_text("from 1 to 10,000,000 accelerators")
-    expect(page.locator("#each")).to_have_attribute("aria-invalid", "true")
-    page.locator("#each").fill("2")
+    expect(field(page, "each")).to_have_attribute("aria-invalid", "true")
+    field(page, "each").fill("2")
     visit.settle()
     expect(page.locator("#gpus")).to_contain_text("16")
     expect(page.locator("#counts-err")).to_be_hidden()
-    assert page.locator("#form [aria-invalid=true]").count() == 0
+    assert page.locator(".pop [aria-invalid=true]").count() == 0
 
 
 def test_a_wrong_count_is_forgotten_with_the_cluster_that_it_was_typed_for(visiting):
     visit = visiting()
     page = visit.open("fits")
-    page.locator("#nodes").fill("many")
+    field(page, "nodes").fill("many")
     visit.settle()
-    page.locator(".chips label", has_text="H200").click()
+    page.locator("#machine-list [role=option]", has_text="H200").click()
     visit.settle()
-    expect(page.locator("#nodes")).to_have_value("1")
+    expect(field(page, "nodes")).to_have_value("1")
     expect(page.locator("#counts-err")).to_be_hidden()
-    page.get_by_role("button", name="Undo").click()
-    expect(page.locator("#nodes")).to_have_value("many")
+    closed(page).locator("#undo").click()
+    expect(field(page, "nodes")).to_have_value("many")
 
 
 @pytest.mark.parametrize(
@@ -224,14 +225,14 @@ def test_another_name_in_the_cluster_box_keeps_the_counts_and_shows_those_of_the
 ):
     visit = visiting()
     page = visit.open("fits")
-    box = page.locator("#machine")
+    box = field(page, "on")
     box.fill(typed)
-    box.press("Tab")
+    page.keyboard.press("Tab")
     visit.settle()
     expect(page.locator("#gpus")).to_contain_text(f"{accelerators} GPUs")
-    expect(page.locator("#nodes")).to_have_value(nodes)
-    expect(page.locator("#each")).to_have_value(each)
-    page.locator("#nodes").fill("2")
+    expect(field(page, "nodes")).to_have_value(nodes)
+    expect(field(page, "each")).to_have_value(each)
+    field(page, "nodes").fill("2")
     visit.settle()
     expect(page.locator("#gpus")).to_contain_text(f"{2 * int(each)} GPUs")
 
@@ -260,3 +261,32 @@ def test_every_slider_of_the_rules_moves_by_arrow_keys(visiting):
             assert slider.get_attribute("aria-valuetext") != moved, back
             before = slider.get_attribute("aria-valuetext")
     assert not visit.wrong
+
+
+STRICT = {"rules": {"label-content-name-mismatch": {"enabled": True}, "target-size": {"enabled": True}}}
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, PHONE])
+@pytest.mark.parametrize("name", ["fits", "serve", "tab=rules&rules_part=B", "tab=plan&model=llama-3.1-8b"])
+def test_numbers_and_buttons_are_large_enough_and_called_as_they_are_labelled(visiting, name, size, look):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe comes with axe-playwright-python")
+    visit = visiting(viewport=size, color_scheme=look)
+    visit.open(name)
+    page = visit.rest()
+    parts = ("timeline", "accelerators", "rules", "plan", "bar", "frontier")
+    shown = [part for part in parts if page.locator(f"[data-part={part}] > *").count()]
+    assert shown
+    for part in shown:
+        found = axe.Axe().run(page, context=f"[data-part={part}]", options=STRICT).response["violations"]
+        assert [(each["id"], [node["target"] for node in each["nodes"]][:3]) for each in found] == []
+
+
+def test_an_accelerator_is_called_by_its_name_first(visiting):
+    visit = visiting()
+    visit.open("serve", "options")
+    page = visit.rest()
+    names = page.locator("[data-part=accelerators] .take")
+    assert names.count() > 3
+    for each in names.all():
+        assert each.get_attribute("aria-label").startswith(each.inner_text())

@@ -8,7 +8,7 @@ import urllib.request
 from urllib.parse import quote
 
 import pytest
-from page_visits import Visit
+from page_visits import Visit, field
 
 from conftest import served
 
@@ -35,9 +35,7 @@ def latest(server, name):
 
 def panel(page):
     """Opened, with its list."""
-    if not page.locator("#fold").evaluate("each => each.open"):
-        page.locator("#fold > summary").click()
-    page.locator("#saved > summary").click()
+    page.locator("#to-saved").click()
     expect(page.locator("#saved-list")).to_have_attribute("aria-busy", "false")
     return page.locator("#saved")
 
@@ -65,9 +63,9 @@ def test_a_question_is_saved_found_after_a_reload_opened_and_deleted(visiting, s
     page = visit.open("empty")
     panel(page)
     page.get_by_role("button", name="Open 一月 run").click()
-    expect(page.locator("#tab-tune")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#tab-tune")).to_have_attribute("aria-current", "page")
     expect(page.locator("#v-line")).to_have_text(before, use_inner_text=True)
-    expect(page.get_by_label("Sequence length", exact=True)).to_have_value("2048")
+    expect(field(page, "sequence_length")).to_have_value("2048")
     assert dict(part.split("=") for part in page.evaluate("location.hash.slice(1)").split("&")) == {
         "tab": "tune",
         "model": "llama-3.1-8b",
@@ -78,6 +76,7 @@ def test_a_question_is_saved_found_after_a_reload_opened_and_deleted(visiting, s
     page.locator("#undo").click()
     expect(page.locator("#v-line")).to_contain_text("Name a model")
 
+    panel(page)
     page.get_by_role("button", name="Delete 一月 run").click()
     expect(page.locator("#saved-spare")).to_be_focused()
     page.keyboard.press("Escape")
@@ -127,21 +126,21 @@ def test_saving_over_a_name_makes_a_version_and_somebody_elses_is_not_lost(visit
 
 
 @pytest.mark.parametrize(
-    ("fragment", "field", "value"),
+    ("fragment", "where", "value"),
     [
         (
             "tab=plan&model=llama-3.1-8b&plan_for=serve&plan_on=H100-SXM-80GB,A100-SXM-80GB&concurrency=8&tpot=40ms&plan_aim=cost",
-            "concurrency",
+            ".wish [name=concurrency]",
             "8",
         ),
-        ("tab=serve&model=llama-3.1-8b&on=1xH100-SXM-80GB&concurrency=16", "concurrency", "16"),
+        ("tab=serve&model=llama-3.1-8b&on=1xH100-SXM-80GB&concurrency=16", "", "16"),
     ],
 )
-def test_what_is_opened_asks_what_was_saved(visiting, server, fragment, field, value):
+def test_what_is_opened_asks_what_was_saved(visiting, server, fragment, where, value):
     visit = visiting()
     page = visit.open(fragment)
     panel(page)
-    name = f"again {field} {value}"
+    name = f"again {value}"
     page.get_by_label("Name", exact=True).fill(name)
     page.keyboard.press("Enter")
     visit.hears("Saved as version 1")
@@ -151,7 +150,10 @@ def test_what_is_opened_asks_what_was_saved(visiting, server, fragment, field, v
     page.get_by_role("button", name=f"Open {name}").click()
     visit.hears(f"Opened {name}, version 1")
     visit.settle()
-    expect(page.locator(f"[name={field}]").first).to_have_value(value)
+    if where:
+        expect(page.locator(where)).to_have_value(value)
+    else:
+        expect(page.locator("[data-slot=users]")).to_have_text(f"{value} users")
     page.get_by_role("button", name="Save as version 2").click()
     visit.hears("Saved as version 2")
     assert latest(server, name)["question"] == saved["question"]
@@ -265,7 +267,7 @@ def test_a_data_base_that_does_not_answer_is_said_and_tried_again(visiting, serv
 def test_while_the_list_is_on_its_way_that_is_said(visiting):
     page = visiting().open("fits")
     page.route("**/v1/saved?*", lambda route: None)
-    page.locator("#saved > summary").click()
+    page.locator("#to-saved").click()
     expect(page.locator("#saved-list")).to_have_text("Reading what is saved…")
     expect(page.locator("#saved-list")).to_have_attribute("aria-busy", "true")
     page.unroute("**/v1/saved?*")
@@ -275,9 +277,9 @@ def test_a_server_that_saves_nothing_says_so_and_offers_nothing(browser):
     with served("none") as address:
         visit = Visit(browser, address)
         page = visit.open("fits")
-        page.locator("#saved > summary").click()
+        page.locator("#to-saved").click()
         expect(page.locator("#saved-body")).to_contain_text("This server saves no plans")
-        expect(page.locator("#saved input, #saved button")).to_have_count(0)
+        expect(page.locator("#saved-body input, #saved-body button")).to_have_count(0)
         page.get_by_role("button", name="中文").click()
         expect(page.locator("#saved-body")).to_contain_text("此服务器不保存方案")
         visit.context.close()
@@ -291,25 +293,27 @@ def test_a_page_without_a_server_says_that_it_keeps_nothing(visiting):
         const error = { kind: "NotInBrowser", message: "This needs `tonnage web`: a page without a server keeps nothing." };
         sendBy(async () => ({ ok: false, status: 404, header: () => null, json: async () => ({ error }) }));
     }""")
-    page.locator("#saved > summary").click()
+    page.locator("#to-saved").click()
     expect(page.locator("#saved-body")).to_have_text("This needs `tonnage web`: a page without a server keeps nothing.")
-    expect(page.locator("#saved input, #saved button")).to_have_count(0)
+    expect(page.locator("#saved-body input, #saved-body button")).to_have_count(0)
 
 
 def test_the_head_of_the_page_leads_to_the_panel(visiting):
     page = visiting().open("fits")
     page.get_by_role("button", name="Saved plans", exact=True).click()
     expect(page.locator("#saved-list")).to_have_attribute("aria-busy", "false")
-    expect(page.locator("#saved > summary")).to_be_focused()
+    expect(page.locator("#h-saved")).to_be_focused()
     expect(page.locator("#saved-name")).to_be_in_viewport()
 
 
 def test_by_keyboard_alone(visiting, server):
     visit = visiting()
     page = visit.open("fits")
-    page.locator("#saved > summary").focus()
+    page.locator("#to-saved").focus()
     page.keyboard.press("Enter")
     expect(page.locator("#saved-list")).to_have_attribute("aria-busy", "false")
+    page.keyboard.press("Tab")
+    expect(page.locator("#saved-close")).to_be_focused()
     page.keyboard.press("Tab")
     expect(page.get_by_label("Name", exact=True)).to_be_focused()
     page.keyboard.type("keys", delay=20)
@@ -349,7 +353,7 @@ def test_axe_finds_nothing_in_the_panel_and_nothing_is_too_wide(visiting, server
     item(page, name).get_by_role("button", name=re.compile("^(Delete|删除)")).click()
     if look == "zh":
         words = " ".join(
-            each.inner_text() for each in (page.locator("#saved-form"), item(page, name), box.locator("summary"))
+            each.inner_text() for each in (page.locator("#saved-form"), item(page, name), box.locator("h2"))
         )
         assert not re.search(r"[a-z]{2,} [a-z]{2,}", re.sub(rf"{name}|llama\S*|tonnage", "", words)), words
     found = axe.Axe().run(page).response["violations"]

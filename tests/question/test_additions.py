@@ -16,7 +16,14 @@ ROOT = Path(__file__).parents[2]
 # A line that ends in a path, a colon, and the block of what stands in that file.
 EXAMPLE = re.compile(r"`(src/tonnage/[\w./-]+)`:\n\n```(?:python|toml)\n(.*?)^```$", re.S | re.M)
 EXAMPLES = EXAMPLE.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
-KINDS = ("catalogue/accelerators", "numerics/optimizers", "architectures", "runtimes", "estimate/frameworks")
+KINDS = (
+    "catalogue/accelerators",
+    "numerics/optimizers",
+    "architectures",
+    "runtimes",
+    "estimate/frameworks",
+    "interchange/formats",
+)
 QUESTIONS = """
 import contextlib, io, json
 
@@ -25,6 +32,7 @@ from tonnage.documents.document import builtins
 from tonnage.verbs.ask import ask
 from tonnage.cli import main
 from tonnage.web.schema import options_table
+from tonnage.interchange.asked import checked
 
 
 def printed(*words):
@@ -76,6 +84,9 @@ print(json.dumps({
     "families": printed("models", "--family", "pelican", "--hidden-size", "1024", "--num-layers", "16",
                         "--num-attention-heads", "16", "--intermediate-size", "4096", "--vocab-size", "32000"),
     "nearest": printed("train", "llama-3.2-1b", "--on", "h100", "--runtime", "herron"),
+    "checked": builtins(checked({
+        "text": json.dumps({"egret": True, "base": "llama-3.2-1b", "seq": 2048, "lr": 1e-4, "sqe": 1}), "on": "h100"
+    }).document),
     "compared": printed("compare", "llama-3.2-1b", "--on", "rtx-4060,l4", "--engine", "osprey", "--context", "4k"),
 }))
 """
@@ -129,6 +140,20 @@ def test_a_training_runtime_uses_its_framework_and_is_listed(answers):
     assert 2 * states == of_ddp  # adapters in bf16
     assert "heron" in answers["help"]["train"] and "heron" in answers["choices"]["train"]["runtime"]
     assert "Did you mean 'heron'?" in answers["nearest"]
+
+
+def test_a_format_of_another_tool_is_recognised_and_its_keys_are_read(answers):
+    read, question = answers["checked"]["read"], answers["checked"]["question"]
+    assert (read["tool"], read["is_sure"]) == ("Egret", False)
+    assert {key["key"]: key["status"] for key in read["keys"]} == {
+        "sqe": "not understood",
+        "base": "used",
+        "egret": "used",
+        "seq": "used",
+        "batch": "assumed",
+        "lr": "ignored",
+    }
+    assert (question["sequence_length"]["value"], question["micro_batch_size"]["value"]) == (2048, 4)
 
 
 def test_a_serving_engine_uses_its_facts_and_is_started_by_its_command(answers):

@@ -233,7 +233,7 @@ def test_a_wrong_question_is_an_error_that_names_the_field(verb, question, says)
         ("train", "gpus", "'on'"),
         ("serve", "num_gpus", "'on'"),
         ("plan", "gpu", "'on'"),
-        ("serve", "seq", "'context' or 'input_tokens'"),
+        ("serve", "seq_len", "'context' or 'input_tokens'"),
         ("train", "seq_len", "'sequence_length'"),
         ("serve", "batch_size", "'concurrency'"),
         ("train", "tp_size", "'tensor_parallel_size'"),

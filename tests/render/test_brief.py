@@ -14,12 +14,13 @@ import golden
 import short_texts
 from tonnage.cli import face
 from tonnage.cli.common.colour import coloured
+from tonnage.kernel.units import money, significant
 from tonnage.language import speaking
 from tonnage.language.columns import width as columns
 from tonnage.render.brief.answer import answer_page
 from tonnage.render.brief.bar import PARTS
 from tonnage.render.brief.layout import MAX_LINES, Column, Page, plain, terminal_width
-from tonnage.render.brief.numbers import GIB, many, money, parts_in_gib, seconds, significant, with_band
+from tonnage.render.brief.numbers import GIB, many, parts_in_gib, seconds, with_band
 from tonnage.render.brief.verdict import verdict_line
 from tonnage.verbs import serve, train
 
@@ -306,3 +307,12 @@ def test_a_terminal_without_colours_gets_the_plain_text(monkeypatch, capsys, no_
     print_page([[("fits", "good"), (": yes", "")]])
     assert capsys.readouterr().out == "fits: yes\n"
     assert os.environ.get("NO_COLOR") == no_colour.get("NO_COLOR")
+
+
+def test_the_header_names_torchtitan_only_where_its_code_runs(capsys):
+    from tonnage.cli import main
+
+    main(["train", "llama-3.2-1b", "--on", "8xh100", "--runtime", "fsdp2"])
+    assert "fsdp2 (torchtitan)" in capsys.readouterr().out
+    main(["train", "llama-3.2-1b", "--on", "8xh100", "--runtime", "fsdp2", "--model-code", "transformers"])
+    assert "torchtitan" not in capsys.readouterr().out.split("memory")[0]

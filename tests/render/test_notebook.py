@@ -12,6 +12,7 @@ from report_answers import ASKED, Page, answer
 import tonnage
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.units import human
+from tonnage.render.palette import term_label
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "notebook.ipynb"
 COLUMNS = ["path", "name", "value", "unit", "basis", "formula", "text", "source"]
@@ -107,7 +108,7 @@ def test_a_notebook_shows_the_verdict_the_bar_and_the_breakdown():
     assert page.text.startswith("fits: 47.7 of 79.1 GiB on the fullest GPU (60 %) ")
     assert any(found.get("role") == "img" for _, found in page.tags)
     for part in made.memory.children:
-        assert part.name in page.text and human(part.value, part.unit) in page.text
+        assert (term_label(part.name) or part.name) in page.text and human(part.value, part.unit) in page.text
 
 
 # ---- rows ----
@@ -275,17 +276,17 @@ def test_a_comparison_is_the_same_in_polars_pandas_and_arrow(monkeypatch):
     made = answer("compare")
     if "pyarrow" in sys.modules or __import__("importlib.util").util.find_spec("pyarrow"):
         assert made.to_polars().to_dicts() == made.to_arrow().to_pylist()
-    assert made.to_polars().to_dicts() == made.rows
+    assert made.to_polars().to_dicts() == made.rows()
     frame = made.to_pandas("on", "accelerators", "needed_bytes", "tpot_seconds")
     assert list(frame.columns) == ["on", "accelerators", "needed_bytes", "tpot_seconds"]
     assert [str(kind) for kind in frame.dtypes[1:]] == ["Int64", "Int64", "float64"]
-    assert frame["needed_bytes"].tolist() == [row["needed_bytes"] for row in made.rows]
+    assert frame["needed_bytes"].tolist() == [row["needed_bytes"] for row in made.rows()]
 
 
 def test_a_frame_of_a_comparison_needs_no_pyarrow(monkeypatch):
     pytest.importorskip("pandas")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert len(answer("compare").to_pandas()) == len(answer("compare").rows)
+    assert len(answer("compare").to_pandas()) == len(answer("compare").rows())
 
 
 @pytest.mark.parametrize("name", ["polars", "pandas"])

@@ -101,7 +101,7 @@ def test_inputs_that_are_times_or_rates_have_their_unit_and_are_rounded(way):
         )
         lines |= {found[1]: found[2].strip() for found in re.finditer(r"(?m)^ +([a-z_]+)  +(.+?)(?:  |$)", text)}
     said = {
-        "accelerator_mtbf": "2111.54 d",
+        "accelerator_mtbf": "5.79 years",
         "checkpoint_seconds": "98.68 s",
         "restart_seconds": "698.68 s",
         "checkpoint_interval": "18.62 h",

@@ -22,7 +22,7 @@ QUESTIONS = {
         "fits": "llama-3.1-8b --on 8xH100-SXM-80GB",
         "does not fit": "llama-3.1-70b --on H100-SXM-80GB",
         "tight": "llama-3.1-8b --on 8xH100-SXM-80GB --recompute full --mbs 10",
-        "time is not known": "llama-3.1-8b --on Apple-M3-Max-64GB",
+        "time is not known": "llama-3.1-8b --on Apple-M5-Max-64GB",
         "a whole run": "llama-3.1-8b --on 8xH100-SXM-80GB --tokens 15B --deadline 30d",
         "owned machines": "llama-3.1-8b --on 8xH100-SXM-80GB --tokens 15B --machine-usd 250000 "
         "--electricity-usd-per-kwh 0.1 --network-share 0.1 --staff-usd-per-month 1000",
@@ -72,7 +72,16 @@ QUESTIONS = {
     "prices": {"all": "", "one": "h100", "of APIs": "--api gpt-oss-120b --input 500 --output 200"},
     "validate": {"rows": str(ROOT / "validation" / "params.yaml")},
 }
-ELSEWHERE = {"sweep", "measure", "web", "mcp"}
+ELSEWHERE = {
+    "sweep",
+    "measure",
+    "web",
+    "mcp",
+    "check",
+    "export",
+    "reconcile",
+    "diagnose",
+}  # the last: tests/interchange
 FORMS = (
     "", "--verbose", "--json", "--formulas", "--csv", "--no-advice", "--no-advice --verbose", "--no-advice --formulas",
     "--no-advice --json", "--markdown", "--no-advice --markdown", "--html x.html", "--no-advice --html x.html",

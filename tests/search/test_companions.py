@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import tonnage
 from tonnage.cli import main
 from tonnage.estimate.answer.companions import ask_applicable
-from tonnage.kernel.errors import InvalidInput, InvalidPlan, NotApplicable, TonnageError
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, NotApplicable, TonnageError
 
 ON = "4xA100-SXM-80GB"
 SIZES = {
@@ -37,7 +37,10 @@ BELONGING = {
 
 def best_seconds(options):
     """Seconds of a step of the best plan; None where there is no plan."""
-    found = tonnage.plan_training("llama-3.2-1b", ON, top=1, **options)
+    try:
+        found = tonnage.plan_training("llama-3.2-1b", ON, top=1, **options)
+    except MissingDatum:  # no step of these objectives has a time
+        return None
     return found.plans[0].answer.step_time.value if found.plans else None
 
 
@@ -76,7 +79,7 @@ def test_the_reported_plan_is_found_and_is_the_same_asked_alone(capsys):
     found = tonnage.plan_training("llama-3.1-8b", ON, vary={"offload_optimizer": ["none", "cpu"]}, top=1, **options)
     best = found.plans[0]
     assert best.options["offload_optimizer"] == "none" and "host_update_bandwidth" not in best.options
-    assert best.answer.step_time.value == pytest.approx(8.92, abs=0.01)
+    assert best.answer.step_time.value == pytest.approx(8.73, abs=0.01)
     words = found.to_dict()["plans"][0]["text"].split()[1:]
     assert main([*words, "--json"]) in (0, 2)
     assert "host_update_bandwidth" not in capsys.readouterr().out
@@ -125,18 +128,21 @@ def test_cells_of_a_comparison_have_their_own_companions_alone():
         host_update_bandwidth="20GB/s",
         runtime="fsdp2",
     )
-    assert [(row["verdict"], row["host_update_bandwidth"]) for row in made.rows] == [("fits", None), ("fits", "20GB/s")]
+    assert [(row["verdict"], row["host_update_bandwidth"]) for row in made.rows()] == [
+        ("fits", None),
+        ("fits", "20GB/s"),
+    ]
     made = tonnage.compare("llama-3.2-1b", "h100", engine=["vllm", "llama.cpp"], gpu_memory_utilization=[0.8, 0.9])
-    assert [row["gpu_memory_utilization"] for row in made.rows] == [0.8, 0.9, None, None]
+    assert [row["gpu_memory_utilization"] for row in made.rows()] == [0.8, 0.9, None, None]
     made = tonnage.compare("llama-3.1-8b,mixtral-8x7b-v0.1", "8xh100", expert_parallel_size=8, context=4096)
-    assert [row["expert_parallel_size"] for row in made.rows] == [1, 8] and {row["verdict"] for row in made.rows} == {
-        "fits"
-    }
+    assert [row["expert_parallel_size"] for row in made.rows()] == [1, 8] and {
+        row["verdict"] for row in made.rows()
+    } == {"fits"}
 
 
 def test_adapters_are_what_users_ask_for_and_never_left_out():
     made = tonnage.compare("llama-3.2-1b", "h100", engine=["vllm", "transformers"], lora_adapters=4)
-    assert [row["verdict"] for row in made.rows] == ["fits", "cannot be"]
+    assert [row["verdict"] for row in made.rows()] == ["fits", "cannot be"]
 
 
 def test_the_largest_model_is_searched_with_the_options_of_each_model():

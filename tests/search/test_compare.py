@@ -73,8 +73,8 @@ def test_every_cell_says_what_serve_says(model, on, options):
         product(on, *(values for name, values in options.items() if name != "context"), options.get("context", [None]))
     )
     names = [*(name for name in options if name != "context"), "context"]
-    assert len(made.rows) == len(cells)
-    for (where, *said), row in zip(cells, made.rows, strict=True):
+    assert len(made.rows()) == len(cells)
+    for (where, *said), row in zip(cells, made.rows(), strict=True):
         given_ = {name: value for name, value in zip(names, said, strict=True) if value is not None}
         answer = tonnage.serve(model, where, as_is=True, **provider_of(row), **given_)
         document = answer.summary()
@@ -112,8 +112,8 @@ def test_every_cell_says_what_train_says(model, on, options):
     made = tonnage.compare(model, on, train=True, count=1, **options)
     names = sorted(options, key=lambda name: name == "sequence_length")
     cells = list(product(on, *(options[name] for name in names)))
-    assert len(made.rows) == len(cells)
-    for (where, *said), row in zip(cells, made.rows, strict=True):
+    assert len(made.rows()) == len(cells)
+    for (where, *said), row in zip(cells, made.rows(), strict=True):
         given = dict(zip(names, said, strict=True))
         answer = tonnage.train(model, where, as_is=True, **provider_of(row), **given)
         document = answer.summary()
@@ -129,7 +129,7 @@ def test_every_cell_says_what_train_says(model, on, options):
 
 def test_a_run_has_its_time_and_price_and_a_step_keeps_its_own():
     options = {"sequence_length": 8192, "recompute": "full", "price_per_accelerator_hour": 2.0}
-    row, longer = tonnage.compare("llama-3.1-8b", "8xh100", train=True, tokens=["1T", "15T"], **options).rows
+    row, longer = tonnage.compare("llama-3.1-8b", "8xh100", train=True, tokens=["1T", "15T"], **options).rows()
     answer = tonnage.train("llama-3.1-8b", "8xh100", tokens="1T", **options).summary()
     step = tonnage.train("llama-3.1-8b", "8xh100", **options).summary()
     assert row["run_seconds"] == answer["run"]["seconds"]["value"]
@@ -143,7 +143,7 @@ def test_a_run_has_its_time_and_price_and_a_step_keeps_its_own():
 @pytest.mark.parametrize("weights", [None, "fp8", "awq"])
 @pytest.mark.parametrize("context", [8192, 131072])
 def test_the_fewest_hold_the_model_and_half_as_many_do_not(weights, context):
-    (row,) = tonnage.compare("llama-3.1-70b", "h100", weights=weights, context=context).rows
+    (row,) = tonnage.compare("llama-3.1-70b", "h100", weights=weights, context=context).rows()
     said = {"weights": weights, "context": context}
     assert row["verdict"] == "fits"
     assert tonnage.serve("llama-3.1-70b", row["on"], **said).needed_bytes == row["needed_bytes"]
@@ -155,7 +155,7 @@ def test_the_fewest_hold_the_model_and_half_as_many_do_not(weights, context):
 
 
 def test_machines_that_do_not_hold_a_model_alone_each_take_a_part_of_its_layers():
-    (row,) = tonnage.compare("deepseek-v3", "h100", weights="bf16", context=4096).rows
+    (row,) = tonnage.compare("deepseek-v3", "h100", weights="bf16", context=4096).rows()
     assert row["nodes"] == row["pipeline_parallel_size"] > 1
     said = {"weights": "bf16", "context": 4096}
     same = tonnage.serve("deepseek-v3", row["on"], **said, pipeline_parallel_size=row["pipeline_parallel_size"])
@@ -165,7 +165,7 @@ def test_machines_that_do_not_hold_a_model_alone_each_take_a_part_of_its_layers(
 
 
 def test_more_requests_than_a_machine_holds_get_replicas():
-    (row,) = tonnage.compare("llama-3.1-8b", "h100", context=32768, concurrency=300).rows
+    (row,) = tonnage.compare("llama-3.1-8b", "h100", context=32768, concurrency=300).rows()
     assert (row["verdict"], row["pipeline_parallel_size"], row["replicas"]) == ("fits", 1, row["nodes"])
     assert row["nodes"] > 1
     said = {"context": 32768, "concurrency": 300, "as_is": True}
@@ -173,27 +173,27 @@ def test_more_requests_than_a_machine_holds_get_replicas():
 
 
 def test_training_takes_the_fewest_machines_to_the_one():
-    (row,) = tonnage.compare("llama-3.1-70b", "h100", train=True, sequence_length=4096, recompute="full").rows
+    (row,) = tonnage.compare("llama-3.1-70b", "h100", train=True, sequence_length=4096, recompute="full").rows()
     assert (row["verdict"], row["nodes"]) == ("fits", 3)  # between two and four, which are doubled to
     said = {"sequence_length": 4096, "recompute": "full", "as_is": True}
     assert tonnage.train("llama-3.1-70b", "2x8xh100", **said).status == 3
 
 
 def test_where_none_hold_it_the_nearest_is_shown():
-    (row,) = tonnage.compare("deepseek-v3", "rtx-4090").rows
+    (row,) = tonnage.compare("deepseek-v3", "rtx-4090").rows()
     assert (row["verdict"], row["accelerators"]) == ("does not fit", 8)
     assert row["needed_bytes"] == tonnage.serve("deepseek-v3", "8xrtx-4090").needed_bytes
-    (row,) = tonnage.compare("deepseek-v3", "m3-max").rows
+    (row,) = tonnage.compare("deepseek-v3", "m3-max").rows()
     assert row["accelerators"] == 1  # of which people have one
 
 
 def test_a_name_that_says_how_many_and_a_count_are_kept():
-    rows = tonnage.compare("llama-3.1-8b", ["8xh100", "h100", "dgx-h100"], count=[2, "fewest"], context=8192).rows
+    rows = tonnage.compare("llama-3.1-8b", ["8xh100", "h100", "dgx-h100"], count=[2, "fewest"], context=8192).rows()
     assert [row["accelerators"] for row in rows] == [8, 8, 2, 1, 8, 8]
 
 
 def test_what_a_cell_is_refused_for_is_its_verdict_and_stops_no_other():
-    rows = tonnage.compare("llama-3.1-8b", "8xh100", tensor_parallel_size=[8, 16], context=8192).rows
+    rows = tonnage.compare("llama-3.1-8b", "8xh100", tensor_parallel_size=[8, 16], context=8192).rows()
     with pytest.raises(tonnage.TonnageError) as refused:
         tonnage.serve("llama-3.1-8b", "8xh100", tensor_parallel_size=16, context=8192)
     assert [(row["verdict"], row["reason"]) for row in rows] == [("fits", ""), ("cannot be", str(refused.value))]
@@ -226,7 +226,7 @@ def test_a_machine_that_nobody_knows_is_an_error_among_others_too():
 
 
 def test_a_price_that_nobody_publishes_is_not_there_and_the_rest_of_the_row_is():
-    known, unknown = tonnage.compare("llama-3.1-8b", ["h100", "mi300x"], provider="Lambda", context=8192).rows
+    known, unknown = tonnage.compare("llama-3.1-8b", ["h100", "mi300x"], provider="Lambda", context=8192).rows()
     plain = tonnage.serve("llama-3.1-8b", "mi300x", context=8192).summary()
     assert known["usd_per_million_tokens"] > 0
     assert (unknown["verdict"], unknown["tpot_seconds"]) == ("fits", plain["serving"]["tpot_seconds"]["value"])
@@ -236,14 +236,14 @@ def test_a_price_that_nobody_publishes_is_not_there_and_the_rest_of_the_row_is()
 
 def test_a_run_without_a_price_has_its_days_and_no_dollars():
     said = {"train": True, "tokens": "1T", "sequence_length": 2048, "recompute": "full"}
-    known, unknown = tonnage.compare("llama-3.1-8b", ["8xh100", "8xmi300x"], provider="Lambda", **said).rows
+    known, unknown = tonnage.compare("llama-3.1-8b", ["8xh100", "8xmi300x"], provider="Lambda", **said).rows()
     assert known["run_usd"] > 0 and known["usd_per_step"] > 0
     assert unknown["run_seconds"] > 0 and unknown["mfu"] > 0
     assert {unknown[name] for name in unknown if "usd" in name} == {None}
 
 
 def test_a_part_of_a_machine_says_how_much_of_it_is_paid():
-    (row,) = tonnage.compare("llama-3.1-70b", "2xmi355x", context=8192).rows
+    (row,) = tonnage.compare("llama-3.1-70b", "2xmi355x", context=8192).rows()
     said = tonnage.serve("llama-3.1-70b", "2xmi355x", context=8192).warnings
     assert any(f"{row['accelerators_paid']} are paid for 2 that are used" in warning for warning in said)
 
@@ -264,7 +264,7 @@ def test_the_status_is_that_of_the_best_cell(on, options, status):
 def test_tight_is_the_status_where_nothing_fits_for_sure():
     sizes = list(range(1024, 40000, 512))
     made = tonnage.compare("llama-3.1-8b", "8xh100", train=True, sequence_length=sizes)
-    tight = [row["sequence_length"] for row in made.rows if row["verdict"] == "tight"]
+    tight = [row["sequence_length"] for row in made.rows() if row["verdict"] == "tight"]
     assert tight
     alone = tonnage.compare("llama-3.1-8b", "8xh100", train=True, sequence_length=tight[0])
     assert alone.status == 2 == tonnage.train("llama-3.1-8b", "8xh100", sequence_length=tight[0]).status
@@ -274,11 +274,11 @@ def test_the_best_of_each_column_are_of_rows_that_fit():
     made = tonnage.compare(
         "llama-3.1-70b", ["rtx-4090", "h100", "h200"], count=[1, 4], weights=["fp8", "awq"], context=8192
     )
-    fitting = [row for row in made.rows if row["verdict"] == "fits"]
-    assert 0 < len(fitting) < len(made.rows)
+    fitting = [row for row in made.rows() if row["verdict"] == "fits"]
+    assert 0 < len(fitting) < len(made.rows())
     for name, best in (("usd_per_million_tokens", min), ("tpot_seconds", min), ("tokens_per_second", max)):
         wanted = best(row[name] for row in fitting)
-        assert {made.rows[number][name] for number in made.best[name]} == {wanted}
+        assert {made.rows()[number][name] for number in made.best[name]} == {wanted}
 
 
 @pytest.mark.parametrize(
@@ -299,16 +299,16 @@ def test_rows_are_sorted_by_verdict_and_then_by_the_figure(sort, name, falls):
         context=8192,
         sort=sort,
     )
-    fit = [row["verdict"] == "fits" for row in made.rows]
+    fit = [row["verdict"] == "fits" for row in made.rows()]
     assert fit == sorted(fit, reverse=True)
-    figures = [row[name] for row in made.rows if row["verdict"] == "fits"]
+    figures = [row[name] for row in made.rows() if row["verdict"] == "fits"]
     assert figures == sorted(figures, reverse=falls)
     assert len(figures) > 2
 
 
 def test_none_is_the_option_left_out():
     own, left_out = (
-        tonnage.compare("llama-3.1-8b", "h100", context=4096, **said).rows for said in ({"weights": None}, {})
+        tonnage.compare("llama-3.1-8b", "h100", context=4096, **said).rows() for said in ({"weights": None}, {})
     )
     assert own == left_out
 
@@ -331,7 +331,7 @@ def test_every_model_is_read_once_and_every_change_of_it():
     assert sorted(asked) == sorted(
         (name, changes) for name in ("llama-3.1-8b", "qwen3-8b") for changes in ((), (("num_hidden_layers", 8),))
     )
-    half = {row["num_hidden_layers"]: row["needed_bytes"] for row in made.rows if row["model"] == "llama-3.1-8b"}
+    half = {row["num_hidden_layers"]: row["needed_bytes"] for row in made.rows() if row["model"] == "llama-3.1-8b"}
     assert half[8] < half[None]
 
 
@@ -348,12 +348,12 @@ def test_more_cells_than_can_be_looked_at_are_refused_before_any_is_asked():
 
 
 def test_what_is_said_twice_is_one_value():
-    assert len(tonnage.compare("llama-3.1-8b", ["h100", "h100"], context=[8192, 8192, 4096]).rows) == 2
+    assert len(tonnage.compare("llama-3.1-8b", ["h100", "h100"], context=[8192, 8192, 4096]).rows()) == 2
 
 
 def test_models_and_clusters_of_ones_own_are_compared_too():
     machine, model = tonnage.cluster("4xh100"), tonnage.read("llama-3.1-8b")
-    (row,) = tonnage.compare([model], [machine], context=8192).rows
+    (row,) = tonnage.compare([model], [machine], context=8192).rows()
     assert (row["model"], row["accelerators"]) == ("llama-3.1-8b", 4)
 
 
@@ -367,9 +367,9 @@ def test_every_row_has_every_column_and_the_csv_has_its_values(on, weights, cont
     made = tonnage.compare("qwen3-8b", on, weights=weights, context=contexts)
     names = [column.name for column in made.columns]
     assert names == [column.name for column in columns("serve", made.axes)]
-    assert len(made.rows) == len(on) * len(weights) * len(contexts)
+    assert len(made.rows()) == len(on) * len(weights) * len(contexts)
     read_back = list(csv.DictReader(io.StringIO(made.to_csv())))
-    for row, line in zip(made.rows, read_back, strict=True):
+    for row, line in zip(made.rows(), read_back, strict=True):
         assert list(row) == names == list(line)
         assert row["context"] in contexts
         for column in made.columns:

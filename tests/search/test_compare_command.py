@@ -317,5 +317,5 @@ def test_the_table_across_has_every_cell_once():
     assert sorted(number for line in table.lines for number in line.cells) == list(range(24))
     assert (table.down, table.across) == (("model", "on", "weights"), "context")
     for line in table.lines:
-        assert [made.rows[number]["context"] for number in line.cells] == [4096, 8192, 16384]
-        assert {made.rows[number]["model"] for number in line.cells} == {line.labels[0]}
+        assert [made.rows()[number]["context"] for number in line.cells] == [4096, 8192, 16384]
+        assert {made.rows()[number]["model"] for number in line.cells} == {line.labels[0]}

@@ -29,14 +29,14 @@ def test_parquet_has_a_row_a_cell_with_types_units_and_nulls(tmp_path):
     made = _made()
     made.to_parquet(tmp_path / "cells.parquet")
     table = parquet.read_table(tmp_path / "cells.parquet")
-    assert table.to_pylist() == made.rows
+    assert table.to_pylist() == made.rows()
     assert {field.name: str(field.type) for field in table.schema} == {
         each.name: TYPES[each.kind] for each in made.columns
     }
     assert {"bool", "double", "int64", "string"} == {str(field.type) for field in table.schema}
     assert table.schema.field("needed_bytes").metadata == {b"unit": b"bytes"}
     assert table.schema.field("tpot_seconds").metadata == {b"unit": b"seconds"}
-    assert table.column("needed_bytes").null_count == sum(row["needed_bytes"] is None for row in made.rows) > 0
+    assert table.column("needed_bytes").null_count == sum(row["needed_bytes"] is None for row in made.rows()) > 0
 
 
 def test_parquet_carries_its_question_and_the_version_of_the_schema(tmp_path):
@@ -60,7 +60,7 @@ def test_columns_without_any_value_keep_their_types(tmp_path):
 def test_a_table_of_arrow_is_the_same():
     pytest.importorskip("pyarrow")
     made = _made()
-    assert made.to_arrow().to_pylist() == made.rows
+    assert made.to_arrow().to_pylist() == made.rows()
 
 
 def test_without_pyarrow_the_error_says_what_to_install(monkeypatch, tmp_path):
@@ -81,8 +81,8 @@ def test_csv_names_units_and_writes_numbers_whole_and_without_a_locale():
     header, *lines = made.to_csv().splitlines()
     assert {"needed_bytes", "ttft_seconds", "usd_per_million_tokens"} <= set(header.split(","))
     row = next(csv.DictReader([header, lines[0]]))
-    assert row["needed_bytes"] == str(made.rows[0]["needed_bytes"])
-    assert row["tpot_seconds"] == repr(made.rows[0]["tpot_seconds"])
+    assert row["needed_bytes"] == str(made.rows()[0]["needed_bytes"])
+    assert row["tpot_seconds"] == repr(made.rows()[0]["tpot_seconds"])
 
 
 def test_every_column_stands_once():

@@ -35,6 +35,21 @@ def test_more_chunks_are_said_in_layers_where_a_number_of_layers_makes_them():
     assert not any("layers_per_stage" in each for each in settings)
 
 
+def test_sizes_of_one_are_said_where_configs_of_torchtitan_have_others_and_the_policy_stands_last():
+    settings, lacks = started("llama-3.1-8b", "8xh100", recompute="full")
+    assert "--parallelism.tensor_parallel_degree 1" in settings and not lacks
+    assert settings[-1] == "activation_checkpoint:full"
+
+
+def test_what_torchtitan_has_no_option_for_is_lacking():
+    sizes = {"expert_parallel_size": 8, "tensor_parallel_size": 2, "expert_tensor_parallel_size": 2}
+    settings, lacks = started(
+        "mixtral-8x7b", "2x8xh200", **sizes, recompute="selective", moe_token_dispatcher_type="flex"
+    )
+    assert lacks == ["recompute selective", "expert_tensor_parallel_size 2", "moe_token_dispatcher_type flex"]
+    assert not any("activation_checkpoint" in each or "comm_backend" in each for each in settings)
+
+
 def test_megatron_is_told_what_it_sends_beside_compute():
     options = {"runtime": "megatron", "expert_parallel_size": 8, "overlap_moe_expert_parallel_comm": True}
     settings, _ = started("mixtral-8x7b", "8xh200", **options)

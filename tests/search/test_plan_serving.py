@@ -25,7 +25,7 @@ from tonnage.search.serving.space import Batch, Kind, Prices, Sizes
 
 SHORT = {"input_tokens": 2000, "output_tokens": 400}
 SHOWN = 2e-4  # an answer's times are sums of parts, and parts below a ten-thousandth are left out
-LEVEL = {"concurrency": 64, "ttft": "1s", "tpot": "25ms", **SHORT}
+LEVEL = {"concurrency": 64, "ttft": "1s", "tpot": "30ms", **SHORT}
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +57,11 @@ def test_every_plan_shown_is_what_serve_says_of_it(found):
 
 def test_limits_are_kept_by_the_fullest_replica_of_users_that_replicas_do_not_share_evenly():
     asked = {"concurrency": 9, "input_tokens": 204_800, "output_tokens": 10, "weights": "bf16"}
-    found = tonnage.plan_serving("llama-3.1-8b", on="h100", ttft="35s", **asked)
+    found = tonnage.plan_serving("llama-3.1-8b", on="h100", ttft="36s", **asked)
     two = tonnage.serve("llama-3.1-8b", on="1xH100-SXM-80GB", **asked | {"concurrency": 2}).serving.ttft_seconds
-    assert two.value > 35 and found.plans[0].layout.replicas == 9  # 1.8 users of each of five keep it, and two do not
-    five = tonnage.serve("llama-3.1-8b", on="5x1xH100-SXM-80GB", ttft="35s", **asked).serving
-    assert five.ttft_seconds.value < 35 and not five.service_level.met
+    assert two.value > 36 and found.plans[0].layout.replicas == 9  # 1.8 users of each of five keep it, and two do not
+    five = tonnage.serve("llama-3.1-8b", on="5x1xH100-SXM-80GB", ttft="36s", **asked).serving
+    assert five.ttft_seconds.value < 36 and not five.service_level.met
     assert five.service_level.ttft_seconds == pytest.approx(two.value, rel=SHOWN)
     uneven = [plan for plan in found.plans if plan.fullest != plan.each]
     assert uneven
@@ -69,7 +69,7 @@ def test_limits_are_kept_by_the_fullest_replica_of_users_that_replicas_do_not_sh
         assert plan.fullest == -(-9 // plan.layout.replicas)
         assert as_full_as_the_fullest(found, plan).ttft_seconds.value == pytest.approx(plan.ttft, rel=SHOWN)
         mean = estimated(found.search.space, plan, found.money).serving
-        assert mean.ttft_seconds.value < plan.ttft <= 35
+        assert mean.ttft_seconds.value < plan.ttft <= 36
         assert mean.requests_per_second.value == pytest.approx(plan.requests, rel=1e-9)
     shown = [each["users_of_fullest_replica"] for each in found.to_dict()["plans"]]
     assert shown == [plan.fullest for plan in found.plans]
@@ -139,7 +139,7 @@ def test_reasons_are_computed_from_the_two_plans(found):
     larger = next((one, other) for one, other in pairs if other.accelerators > one.accelerators)
     assert f"{larger[1].accelerators - larger[0].accelerators} fewer accelerators" in beats(*larger, "cost")
     alike = next((one, other) for one, other in pairs if one.usd == other.usd)
-    assert beats(*alike, "cost").startswith("as cheap, and has smaller replicas")
+    assert beats(*alike, "cost").startswith("as cheap, and keeps the checkpoint's own precision")
     fewer = f"{larger[1].accelerators - larger[0].accelerators} fewer accelerators"
     assert beats(*larger, "accelerators").startswith(fewer)
 
@@ -301,7 +301,7 @@ def test_what_cannot_be_is_said_so(said, words):
 
 def test_what_nobody_can_time_is_not_known():
     with pytest.raises(MissingDatum, match="how long prompts take is not known"):
-        tonnage.plan_serving("llama-3.1-8b", on="m2-ultra-192gb", **SHORT)
+        tonnage.plan_serving("llama-3.1-8b", on="m5-max-64gb", **SHORT)
 
 
 def test_a_machine_that_is_named_twice_is_one_plan():
@@ -335,11 +335,10 @@ def test_the_command_of_the_first_plan_gives_its_figures(said, capsys):
     for name in ("ttft_seconds", "tpot_seconds", "requests_per_second", "cost_per_million_tokens", "launch"):
         assert serving[name] == own["serving"][name]
     assert answer["verdict"]["needed_bytes"] == first["needed_bytes"]
-    if not first["prefill_replicas"]:
-        assert serving["requests_per_second"]["value"] == pytest.approx(first["requests_per_second"], rel=1e-6)
-        for name in ("ttft_seconds", "tpot_seconds"):
-            held = serving["service_level"][name] if "service_level" in serving else serving[name]["value"]
-            assert held == pytest.approx(first[name], rel=SHOWN)
+    assert serving["requests_per_second"]["value"] == pytest.approx(first["requests_per_second"], rel=1e-6)
+    for name in ("ttft_seconds", "tpot_seconds"):
+        held = serving["service_level"][name] if "service_level" in serving else serving[name]["value"]
+        assert held == pytest.approx(first[name], rel=SHOWN)
 
 
 def test_lengths_that_a_context_alone_is_taken_to_have_are_said():

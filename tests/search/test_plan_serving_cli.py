@@ -119,7 +119,7 @@ def test_where_nothing_holds_the_limit_that_binds_is_named(capsys, words, status
         (["--on", "h100,x9000"], 64, "no accelerator or node is called 'x9000'"),
         (["--on", "h100", "--budget", "soon"], 64, "budget"),
         (["--on", "h100", "--users", "4", "--rate", "3"], 64, "give one"),
-        (["--on", "m2-ultra-192gb"], 4, "how long prompts take is not known"),
+        (["--on", "m5-max-64gb"], 4, "how long prompts take is not known"),
         (["--on", "tpu-v5e", "--budget", "4"], 4, "no price of TPU-v5e is known"),
     ],
 )

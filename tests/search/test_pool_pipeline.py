@@ -116,6 +116,22 @@ def test_what_is_known_before_a_program_is_never_above_the_best(pipe):
     assert pipe.least_sum() <= best_of_all(pipe, VALUES["latency"]) * (1 + 1e-9)
 
 
+def test_a_kind_that_holds_one_small_layer_alone_is_given_that_layer():
+    """The first stage could have two layers; the small card must then have one that is too large for it."""
+    layers = (5.0, 1.0, 5.0, 5.0)
+    small = Costs(seconds=(1.0,) * 4, bytes=layers, usable=2.0, most=1)
+    large = Costs(seconds=(1.0,) * 4, bytes=layers, usable=20.0, most=2)
+    pipe = Pipe([small, large], 3)
+    assert pipe.slowest() == pytest.approx(best_of_all(pipe, lambda total, slowest: slowest)) == pytest.approx(2.0)
+
+
+def test_the_bound_counts_later_stages_that_keep_fewer_micro_batches():
+    """Each kind holds one layer with three micro-batches in flight, two layers with one."""
+    kind = Costs(seconds=(1.0,) * 5, bytes=(1.0,) * 5, kept=(1.0,) * 5, usable=4.0, last_bytes=2.0, most=4)
+    pipe = Pipe([kind], 4, lambda place: (3.0, 3.0, 1.0, 1.0)[place])
+    assert pipe.lowest() <= best_of_all(pipe, lambda total, slowest: slowest) == pytest.approx(2.0)
+
+
 @given(pipe=pipes(alike=False))
 @settings(max_examples=40)
 def test_runs_as_a_program_and_by_counts_of_stages_are_as_good(pipe):
@@ -270,7 +286,7 @@ def test_a_service_level_that_the_best_pipeline_misses_is_said():
     options = {"split": "pipeline", "concurrency": 64, "context": 8192}
     missed = tonnage.place(MIXED, "llama-3.1-405b", tpot="50ms", **options)
     assert missed.status == 3 and missed.document.stages and "50.00 ms is asked for" in missed.document.nearest_miss
-    assert tonnage.place(MIXED, "llama-3.1-405b", tpot="80ms", **options).status == 0
+    assert tonnage.place(MIXED, "llama-3.1-405b", tpot="120ms", **options).status == 0
 
 
 def test_a_kind_without_a_known_link_holds_a_model_alone_or_not_at_all():

@@ -177,7 +177,9 @@ def test_users_with_a_context_are_as_many_as_serve_says_fit():
         }
         answer = tonnage.serve("qwen3-32b", on=on, concurrency=int(row.capacity), **asked)
         assert answer.status == 0 and answer.needed_bytes == row.needed_bytes and row.requests == row.capacity
-        assert tonnage.serve("qwen3-32b", on=on, concurrency=int(row.capacity) + 1, **asked).status == 3
+        more = tonnage.serve("qwen3-32b", on=on, concurrency=int(row.capacity) + 1, **asked)
+        over = more.band[1] > more.usable_bytes  # perhaps inside the error band
+        assert more.status == 3 or (more.status == 2 and over)
 
 
 @given(most=st.integers(1, 60), true=st.integers(0, 60))

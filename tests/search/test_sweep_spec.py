@@ -28,7 +28,7 @@ BAD = [
     ({"options": {"optimiser": "adamw"}}, "Did you mean 'optimizer"),
     ({"options": {"micro_batch_size": 4}}, "micro_batch_size is in both options and vary"),
     ({"vary": {"recompute": ["full", "fully"]}}, "no recompute is called 'fully'"),
-    ({"vary": {"micro_batch_size": ["two"]}}, "vary: micro_batch_size: Expected `int | null`, got `str`. Got 'two'."),
+    ({"vary": {"micro_batch_size": ["two"]}}, "vary: micro_batch_size takes a whole number. Got 'two'."),
     ({"vary": {"micro_batch_size": [0]}}, "micro_batch_size must be from 1 to"),
     ({"vary": {"micro_batch_size": [1, 1]}}, "vary: micro_batch_size has 1 twice."),
     ({"vary": {"micro_batch_size": []}}, "vary: micro_batch_size takes a list of values"),
@@ -68,7 +68,7 @@ BAD = [
     ({"kind": "serve", "options": {"engine": "vlllm"}, "vary": {}}, "'vlllm'"),
     (
         {"kind": "serve", "vary": {"micro_batch_size": [1]}},
-        "no option of a sweep of kind serve (vary) is called 'micro_batch_size'",
+        "vary: micro_batch_size is an option of sweeps of kind train, not of kind serve",
     ),
 ]
 
@@ -165,3 +165,42 @@ def test_a_sweep_of_ten_thousand_million_plans_is_described_at_once():
     assert tasks.plans == 10**10 and tasks.count == -(-(10**10) // 65_536)
     (last,) = tasks.parts(tasks.count - 1)
     assert last.stop == 10**10
+
+
+FILE = """\
+kind: train
+models: [gpt2, lama-9b]
+on: [8xh1000]
+options: {presicion: fp8, ttft: 1}
+vary:
+  micro_batch_sz: [1, 2]
+keep: fiting
+"""
+
+
+def test_all_that_is_wrong_with_a_file_is_said_at_once_each_with_its_line(tmp_path):
+    (tmp_path / "sweep.yaml").write_text(FILE)
+    with pytest.raises(TonnageError) as error:
+        read(tmp_path / "sweep.yaml")
+    first, *lines = str(error.value).split("\n  ")
+    assert first == f"{tmp_path / 'sweep.yaml'} has 6 mistakes:"
+    assert [line.partition(":")[0] for line in lines] == ["line 3", "line 2", "line 4", "options", "line 6", "line 7"]
+    assert "Did you mean 'precision'?" in lines[2] and "ttft is an option of sweeps of kind serve" in lines[3]
+
+
+def test_one_mistake_is_said_with_its_line(tmp_path):
+    (tmp_path / "sweep.yaml").write_text("kind: trian\nmodels: [gpt2]\non: [h100]\n")
+    with pytest.raises(TonnageError, match="line 1: no kind of sweep is called 'trian'"):
+        read(tmp_path / "sweep.yaml")
+
+
+def test_a_single_name_is_shown_how_a_list_is_written(tmp_path):
+    (tmp_path / "sweep.yaml").write_text("models: gpt2\non: [h100]\n")
+    with pytest.raises(TonnageError, match=r"line 1: models takes a list of names: write models: \[gpt2\]"):
+        read(tmp_path / "sweep.yaml")
+
+
+def test_what_is_no_yaml_is_said_with_its_line_and_column(tmp_path):
+    (tmp_path / "sweep.yaml").write_text("kind: train\nmodels: [gpt2\non: h100\n")
+    with pytest.raises(TonnageError, match=r"is not YAML: line 3, column 3: .* that begins in line 2"):
+        read(tmp_path / "sweep.yaml")

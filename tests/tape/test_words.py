@@ -178,7 +178,7 @@ def test_in_fp32_shared_heads_fall_to_separate_products():
 
 
 def test_sinks_are_a_column_that_softmax_keeps():
-    tape = made(lambda code, x: attending(code, x, sinks=True), style=Style(eager_alone=True, upcasts_softmax=False))
+    tape = made(lambda code, x: attending(code, x, sinks=True), style=Style(has_sdpa=False, upcasts_softmax=False))
     assert [each.bytes for each in tape.kept if each.key.extent.unit == "pair"] == [2 * 4]
 
 

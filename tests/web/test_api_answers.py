@@ -494,3 +494,20 @@ def test_a_list_holds_values_and_the_field_that_does_not_is_named(client: Client
 def test_null_in_a_list_to_compare_is_the_default(client: Client):
     answer = client.post("/v1/compare", json=COMPARED | {"weights": [None, "fp8"]})
     assert answer.status_code == 200 and len(answer.json()["cells"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b" ", "the body is empty"),
+        (b'{"a": NaN}', "JSON has no NaN"),
+        (b'{"a": [1,-Infinity]}', "JSON has no -Infinity"),
+    ],
+)
+def test_a_body_that_is_no_json_says_what_is_wrong(body, said):
+    from tonnage.web.answer import Refusal
+    from tonnage.web.wire.body import question_of
+
+    with pytest.raises(Refusal) as refused:
+        question_of(body)
+    assert said in str(refused.value)

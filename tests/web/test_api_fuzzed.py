@@ -73,7 +73,7 @@ COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "databas
 
 
 @few.parametrize()
-@settings(max_examples=5, derandomize=True, **COMMON)
+@settings(max_examples=5, **COMMON)
 def test_no_request_of_a_few_breaks_the_server(case, served):
     ask(case, served)
 

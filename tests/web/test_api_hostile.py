@@ -147,10 +147,11 @@ def test_a_machine_that_shows_no_accelerator_is_no_matter_of_options(client: Cli
 def refused(answer, *codes: int) -> str:
     """The message of a refusal, whose form is that of every error."""
     assert answer.status_code in codes, (answer.status_code, answer.text[:300])
-    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.headers["Content-Type"] == "application/problem+json"
     document = answer.json()
     ERROR.validate(document)
-    assert set(document) == {"schema", "error"} and document["error"]["kind"] != "Internal"
+    assert {"schema", "error", "type", "title", "status", "detail"} <= set(document)
+    assert document["error"]["kind"] != "Internal" and document["status"] == answer.status_code
     assert len(document["error"]["message"]) < 2000
     return document["error"]["message"]
 

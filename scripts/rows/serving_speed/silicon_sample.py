@@ -286,6 +286,7 @@ def _scheduler(run: Run, name: str) -> None:
         run.plan |= {
             "gpu_memory_utilization": 0.82,
             "poll_passes": polls,
+            "fused_experts": True,  # --moe-runner-backend flashinfer_trtllm
             **({} if system.startswith("b300") else {"max_num_seqs": 128}),
         }
     else:

@@ -37,6 +37,9 @@ class Answer(form.Answer, Reported, frozen=True, kw_only=True):
       status: exit status of the command line: 0 fits, 2 tight, 3 does not fit or misses a target, 4 not enough known
       needed_bytes, usable_bytes [bytes]: of the fullest GPU
       band [bytes]: low and high end of the error band of `needed_bytes`; None where no runs were measured
+      band_of_others [bytes]: the same of other kinds of runs, where none of this kind was measured; None
+      made_for [tokens]: context that the model was made for, where a longer one is asked; refused_by: the engine that
+        does not start with it; 0 and "" where none
       unserved: the service level, deadline or budget that is missed, in words; "" where none is
       unknown: what nobody published of this model, in words; `needed_bytes` is then a lower bound
       chosen: options that were not given and were chosen so that it fits: change, text, needed_bytes without it; None

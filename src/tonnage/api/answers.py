@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
 from msgspec import structs
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from tonnage.api.arguments import (
     public,
     reserve_of,
 )
+from tonnage.api.options import AnyOptions, MachineOptions, ServeOptions, TrainOptions
 from tonnage.api.reports import Framed, Reported, Tabled, command_of
 from tonnage.architectures import Model
 from tonnage.estimate.answer import answers
@@ -38,11 +39,7 @@ from tonnage.search.maximum import answer as maxima
 from tonnage.spec import Cluster
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
     import plotly.graph_objects
-
-    from tonnage.api.options import AnyOptions, MachineOptions, ServeOptions, TrainOptions
 
 
 SHOWN_OF_RUNS = ("model", "weights", "engine", "needed_bytes", "longest_context", "tokens_per_second", "ttft_seconds")
@@ -155,7 +152,7 @@ def train(
     reserve_bytes: float = 0,
     as_is: bool = False,
     advice: bool = True,
-    **options: "Unpack[TrainOptions]",
+    **options: Unpack[TrainOptions],
 ) -> Answer:
     """Return the answer of a training run: does it fit, how long does a step take, what does it cost, and why.
 
@@ -193,7 +190,7 @@ def train(
       budget [USD]: money that may be spent, such as 100k: how many tokens does it buy?
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
       price_per_accelerator_hour [USD]: price of one accelerator for one hour
-    All 114 options: `print(tonnage.options("train"))`.
+    All 116 options: `print(tonnage.options("train"))`.
 
     Returns an Answer: `fits`; `memory` [bytes] of the fullest GPU and its parts; `step_time` [seconds]; `run` (MFU,
     tokens/s, the whole run); `bill` [USD, joules]; `advice`; `to_dict()` is the document of `--json`.
@@ -230,7 +227,7 @@ def serve(
     reserve_bytes: float = 0,
     as_is: bool = False,
     advice: bool = True,
-    **options: "Unpack[ServeOptions]",
+    **options: Unpack[ServeOptions],
 ) -> Answer:
     """Return the answer of a served model: does it fit, for how many requests, how fast, and at what price.
 
@@ -263,7 +260,7 @@ def serve(
       draft_model [name]: the model that drafts (speculative decoding) (default: the model's own prediction layers)
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
       price_per_accelerator_hour [USD]: price of one accelerator for one hour (default: the cheapest offer known)
-    All 54 options: `print(tonnage.options("serve"))`.
+    All 56 options: `print(tonnage.options("serve"))`.
 
     Returns an Answer: `fits`; `memory` [bytes] of the fullest GPU and its parts; `serving`: ttft_seconds, tpot_seconds,
     tokens_per_second, concurrency [requests], cost_per_million_tokens [USD], each a Term; `bill`; `advice`.
@@ -305,7 +302,7 @@ def frontier(
     *,
     reserve_bytes: float = 0,
     points: int = POINTS,
-    **options: "Unpack[ServeOptions]",
+    **options: Unpack[ServeOptions],
 ) -> Frontier:
     """Return speed for a user against throughput of a GPU, over tensor sizes, precisions and users: `serve --frontier`.
 
@@ -339,7 +336,7 @@ def for_my_machine(
     order: str = "parameters",
     ttft: float | str | None = None,
     tpot: float | str | None = None,
-    **options: "Unpack[MachineOptions]",
+    **options: Unpack[MachineOptions],
 ) -> ModelsForMachine:
     """Return which models of the catalogue run on a machine, in which precisions, and how fast for one user.
 
@@ -367,7 +364,7 @@ def maximum(
     verb: Literal["serve", "train"] | None = None,
     reserve_bytes: float = 0,
     advice: bool = True,
-    **options: "Unpack[AnyOptions]",
+    **options: Unpack[AnyOptions],
 ) -> Maximum:
     """Return the largest value that fits a machine, checked at the answer and just beyond it: `tonnage max`.
 

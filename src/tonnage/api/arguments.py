@@ -16,11 +16,13 @@ from tonnage import models
 from tonnage.architectures import Model
 from tonnage.catalogue import cluster
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import option_name
 from tonnage.kernel.registry import unknown
 from tonnage.question.option import types_of
+from tonnage.question.owners import unknown_option
 from tonnage.question.subjects.money import OF_TRAINING, BillOptions
+from tonnage.question.subjects.serving import ServingOptions
 from tonnage.spec import Cluster
-from tonnage.spelling import no_option
 
 TAKES: dict[Any, str] = {
     int: "a whole number",
@@ -161,12 +163,15 @@ def options_from(form: Any, options: Mapping[str, Any], *others: type[Struct]) -
     for name in options:
         if name not in form.__struct_fields__:
             known = [field for struct_type in (form, *others) for field in struct_type.__struct_fields__]
-            raise no_option(name, dict.fromkeys(("on", "reserve_bytes", "advice", *known)))
+            verb = "serve" if ServingOptions in (form, *others) else "train"
+            raise unknown_option(name, dict.fromkeys(("on", "reserve_bytes", "advice", *known)), verb)
     return form(**{name: option_value(form, name, value) for name, value in options.items()})
 
 
 def option_value(form: type[Struct], name: str, value: Any) -> Any:
     """The value if its type is the option's; numpy's integers become Python's."""
+    if isinstance(value, str) and not value.strip():
+        raise InvalidInput("{what} is empty: give it a value, or leave the option out.", what=option_name(name))
     declared = types_of(form)[name]
     takes = next(kind for kind in TAKES if declared in (kind, kind | None))
     words = TAKES[takes]

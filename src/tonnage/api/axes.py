@@ -63,6 +63,8 @@ class Axes(TypedDict, total=False):
     offload_activations: str | Sequence[str | None] | None
     optimizer_offload_fraction: float | Sequence[float | None] | None
     host_update_bandwidth: float | str | Sequence[float | str | None] | None
+    inter_node_bandwidth: float | str | Sequence[float | str | None] | None
+    intra_node_bandwidth: float | str | Sequence[float | str | None] | None
     offload_modules: str | Sequence[str | None] | None
     data_loader_workers: int | Sequence[int | None] | None
     reduce_bucket_size: int | str | Sequence[int | str | None] | None

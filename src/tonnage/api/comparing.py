@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tonnage.api.arguments import (
     check_text,
@@ -14,6 +14,7 @@ from tonnage.api.arguments import (
     reserve_of,
     typed,
 )
+from tonnage.api.axes import Axes
 from tonnage.api.reports import Framed, Reporting, command_of
 from tonnage.architectures import Model
 from tonnage.estimate.options import run_options as amounts
@@ -21,18 +22,14 @@ from tonnage.kernel import frames
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.reach import is_there
 from tonnage.kernel.registry import unknown
+from tonnage.question.owners import unknown_option
 from tonnage.question.subjects.money import OF_TRAINING
 from tonnage.search import compare as search
 from tonnage.search.compare.places import FEWEST
 from tonnage.spec import Cluster
-from tonnage.spelling import no_option
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
     import pyarrow
-
-    from tonnage.api.axes import Axes
 
 
 # Amounts that may be texts, such as 1T and 30min: read, so that one amount is one value of an axis however it is
@@ -43,6 +40,7 @@ READ: Mapping[str, Callable[[str, object], Any]] = {
     "max_steps": amounts.count,
     "budget": amounts.money,
     "budget_accelerator_hours": amounts.positive,
+    **dict.fromkeys(("inter_node_bandwidth", "intra_node_bandwidth"), amounts.link_rate),
     **dict.fromkeys(("storage_bandwidth", "storage_read_bandwidth", "host_bandwidth"), amounts.rate),
     **dict.fromkeys(
         ("checkpoint_seconds", "checkpoint_interval", "restart_seconds", "accelerator_mtbf"), amounts.duration
@@ -51,7 +49,7 @@ READ: Mapping[str, Callable[[str, object], Any]] = {
 
 
 class Comparison(search.Comparison, Framed, Reporting, frozen=True, kw_only=True, eq=False):
-    """A table of answers, a cell a row: `rows` as dictionaries, `frame()`, text, Markdown, CSV, Parquet, report.
+    """A table of answers, a cell a row: `rows()` as dictionaries, `frame()`, text, Markdown, CSV, Parquet, report.
 
     `columns`: their names, units and which way is better; `best`: of each column the numbers of the best rows;
     `counts`: the number of cells with each verdict; `status`: that of the best cell; `to_dict()` is the document.
@@ -102,7 +100,7 @@ class Comparison(search.Comparison, Framed, Reporting, frozen=True, kw_only=True
         return arrow_table(self)
 
     def _frame_rows(self, names: Sequence[str]) -> Sequence[Mapping[str, Any]]:
-        return self.rows
+        return self.rows()
 
     def figure(self, kind: str = "") -> Any:
         """A comparison is a table and has no picture: InvalidInput, which says what has."""
@@ -135,7 +133,7 @@ def compare(
     train: bool = False,
     count: int | str | Sequence[int | str] = FEWEST,
     sort: str = "",
-    **options: "Unpack[Axes]",
+    **options: Unpack[Axes],
 ) -> Comparison:
     """Return one table of answers: models x machines x everything else that is given as a list: `tonnage compare`.
 
@@ -147,11 +145,11 @@ def compare(
     sort: the figure that rows are ordered by, the best first, such as cost, tpot or speed
     options: those of `serve`, with `train` those of `train`; a list of values makes an axis, None in it is the default
 
-    Returns a Comparison: `rows`, a dictionary for each cell, with `verdict` and `reason`; `frame()`. What is wrong with
-    one cell is its verdict; what is wrong with all is raised, as by `train`.
+    Returns a Comparison: `rows()`, a dictionary for each cell, with `verdict` and `reason`; `frame()`. What is wrong
+    with one cell is its verdict; what is wrong with all is raised, as by `train`.
 
-    >>> made = tonnage.compare("llama-3.1-8b", ["h100", "rtx-4090"], weights=[None, "fp8"], context=[8192, 32768])
-    >>> len(made.rows), made.rows[0]["verdict"]
+    >>> table = tonnage.compare("llama-3.1-8b", ["h100", "rtx-4090"], weights=[None, "fp8"], context=[8192, 32768])
+    >>> len(table.rows()), table.rows()[0]["verdict"]
     (8, 'fits')
     """
     verb, sort = "train" if train else "serve", check_text("sort", sort)
@@ -196,4 +194,4 @@ def _one_option(verb: str, name: str, value: Any) -> Any:
         if name in form.__struct_fields__:
             option_text = option_value(form, name, value)
             return READ[name](name, option_text) if name in READ and isinstance(option_text, str) else option_text
-    raise no_option(name, ("on", "count", *search.options_of(verb)))
+    raise unknown_option(name, ("on", "count", *search.options_of(verb)), verb)

@@ -24,12 +24,12 @@ from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.frames import Kind
 from tonnage.kernel.message import listed
 from tonnage.question.option import types_of
+from tonnage.question.owners import unknown_option
 from tonnage.question.subjects.money import BillOptions
 from tonnage.search.many.columns import SERVING, TRAINING, Columns
 from tonnage.search.many.serving import ServingRow, serve_rows
 from tonnage.search.many.training import TrainingRow, train_rows
 from tonnage.spec import Cluster
-from tonnage.spelling import no_option
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -181,7 +181,7 @@ def _asked(
     known = dict.fromkeys((*OWN, *(name for form in forms for name in form.__struct_fields__)))
     for name in (*asked, *common.options):
         if name not in known:
-            raise no_option(name, known)
+            raise unknown_option(name, known, "serve" if ServingOptions in forms else "train")
     for name, value in common.given.items():
         if name in asked:
             raise InvalidInput(

@@ -83,8 +83,8 @@ class TrainOptions(TypedDict, total=False):
     overlap_moe_expert_parallel_comm: bool | None
     """megatron: expert ranks send while they compute (time alone); default: off"""
     moe_token_dispatcher_type: str | None
-    """megatron: alltoall, or flex (DeepEP, HybridEP), which does not wait for sizes (time alone) [name]; default:
-    alltoall
+    """megatron, fsdp2: alltoall, or flex (DeepEP, HybridEP), which sends a token once to a node (time alone) [name];
+    default: alltoall
     """
     mtp_layers: int | None
     """layers of multi-token prediction that megatron trains (--mtp-num-layers), whatever num_nextn_predict_layers of
@@ -162,6 +162,14 @@ class TrainOptions(TypedDict, total=False):
     host_update_bandwidth: float | str | None
     """bytes a second that the processors of a node read and write while they update (with offload_optimizer, time
     alone): published runs got 2GB/s to 54GB/s [bytes/s]
+    """
+    inter_node_bandwidth: float | str | None
+    """what all accelerators of a node together send to other nodes, such as 3200Gbps or 400GB/s [bytes/s]; default:
+    the catalogue's
+    """
+    intra_node_bandwidth: float | str | None
+    """what one accelerator sends to others of its node in one direction, such as 450GB/s [bytes/s]; default: the
+    catalogue's
     """
     offload_modules: str | None
     """modules of megatron whose inputs are offloaded, such as core_attn,moe_act [names]; default: all that it knows"""
@@ -364,6 +372,8 @@ class MachineOptions(TypedDict, total=False):
     """adapters held at the same time [adapters]; default: none"""
     lora_rank: int | None
     storage_read_bandwidth: float | str | None
+    inter_node_bandwidth: float | str | None
+    intra_node_bandwidth: float | str | None
     host_bandwidth: float | str | None
     """bytes a second of the host's memory, such as 89.6GB/s: the time of layers that stay there [bytes/s]"""
 
@@ -384,8 +394,8 @@ class ServeOptions(MachineOptions, total=False):
     default: all do both
     """
     spread: float | None
-    """lengths are uniform from (1 - spread) of --input-tokens and --output-tokens to these [0 to 1]; default: 0, all
-    alike
+    """lengths are uniform from (1 - spread) of --input-tokens and --output-tokens to these [0 to 1]; default: alike
+    on average; 0: all alike, as of a benchmark whose users stay in step
     """
     burstiness: float | None
     """of arrivals, as of `vllm bench serve`: 1 is Poisson's, less comes in bursts, more comes evenly [factor];

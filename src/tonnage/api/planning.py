@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
 from msgspec.structs import replace
 
@@ -25,6 +25,7 @@ from tonnage.api.arguments import (
     typed,
 )
 from tonnage.api.following import SearchProgress, progress_told
+from tonnage.api.options import AnyOptions, PlanServingOptions, PlanTrainingOptions
 from tonnage.api.reports import Tabled, command_of
 from tonnage.architectures import Model
 from tonnage.estimate.load.options import LoadOptions
@@ -45,11 +46,6 @@ from tonnage.search.training import document as training_document
 from tonnage.search.training.options import SearchOptions, TrainingQuestion
 from tonnage.search.training.plan import Planned
 from tonnage.spec import Cluster
-
-if TYPE_CHECKING:
-    from typing import Unpack
-
-    from tonnage.api.options import AnyOptions, PlanServingOptions, PlanTrainingOptions
 
 
 class TrainingPlan(Planned, frozen=True, kw_only=True, eq=False):
@@ -158,7 +154,7 @@ def plan_training(
     vary: Mapping[str, Sequence[Any]] | None = None,
     reserve_bytes: float = 0,
     tell: Callable[[SearchProgress], object] | None = None,
-    **options: "Unpack[PlanTrainingOptions]",
+    **options: Unpack[PlanTrainingOptions],
 ) -> TrainingPlans:
     """Return the best plans of a training run on a machine, or the best machines for it: `tonnage plan --train`.
 
@@ -187,7 +183,7 @@ def plan_training(
       budget [USD]: money that may be spent, such as 100k: how many tokens does it buy?
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
       price_per_accelerator_hour [USD]: price of one accelerator for one hour
-    All 119 options: `print(tonnage.options("plan_training"))`.
+    All 121 options: `print(tonnage.options("plan_training"))`.
 
     Returns TrainingPlans: `plans`, the best first, each with its `answer`; `best`; `rows()` and `frame()`. Raises
     TonnageError: as `train`.
@@ -220,7 +216,7 @@ def plan_serving(
     on: str | Cluster | Sequence[str | Cluster] | None = None,
     *,
     reserve_bytes: float = 0,
-    **options: "Unpack[PlanServingOptions]",
+    **options: Unpack[PlanServingOptions],
 ) -> ServingPlans:
     """Return the best machines and plans to serve a model to users within limits: `tonnage plan --serve`.
 
@@ -250,7 +246,7 @@ def plan_serving(
       engine [name]: engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, transformers,
         gpt-fast, neuron, jetstream, generic (default: vllm; llama.cpp for GGUF, on CPUs and Apple)
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
-    All 60 options: `print(tonnage.options("plan_serving"))`.
+    All 62 options: `print(tonnage.options("plan_serving"))`.
 
     Returns ServingPlans: `plans`, the best first; `best`: the answer of `serve` for the first; `rows()` and `frame()`.
     Raises TonnageError: as `serve`.
@@ -341,7 +337,7 @@ def place(
     join: str | Sequence[str] = (),
     time_limit: float | None = None,
     gap: float = 0.0,
-    **options: "Unpack[AnyOptions]",
+    **options: Unpack[AnyOptions],
 ) -> Placed:
     """Return what goes where on a pool of unlike machines: `tonnage plan --inventory`. Needs the extra `placement`.
 

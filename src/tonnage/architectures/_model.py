@@ -313,7 +313,10 @@ TABLES = {"ernie4_5": 1, "ernie4_5_moe": 1, "glm": 1, "glm4": 1, "gptj": 2}
 LAYER_NORMS: dict[str, Any] = {"cohere": "written out", "cohere2": "written out", "olmo": "wide"}
 LAYER_NORMED_HEADS = ("stablelm", "cohere", "phi", "persimmon")
 BIASED = ("t5", "mt5", "umt5")  # their attention adds a learned number for each distance
-EAGER = ("bloom", "mpt", "gptj", "gpt_oss", "mimo_v2_flash")  # transformers has no other attention for them
+# Attention that transformers 5.24 can call: _supports_sdpa and _supports_flash_attn of its models. FlashAttention takes
+# sinks and soft caps, scaled_dot_product_attention neither.
+NO_FLASH, SINKS = ("bloom", "mpt"), ("gpt_oss", "mimo_v2_flash")
+NO_SDPA = (*NO_FLASH, *SINKS)
 
 
 @lru_cache(maxsize=256)
@@ -327,15 +330,17 @@ def style_of(model: Model) -> Style:
         ACTIVATION.get(model.family, "silu"),
     )
     norm = "wide" if model.architecture in WIDE else NORM_KINDS.get(kind, NORMS.get(model.family, ""))
-    own_scores = kind in ("gpt_oss", "mimo_v2_flash")
+    own_scores = kind in SINKS
+    soft_capped = bool(config.get("attn_logit_softcapping", model.family == "gemma2"))
     return Style(
         activation=activation,
         norm=norm,
         rotary=_rotary(model.family, config),
-        soft_capped=bool(config.get("attn_logit_softcapping", model.family == "gemma2")),
+        soft_capped=soft_capped,
         fused=_fused(model.family, config),
         query_scaled=model.family == "opt",
-        eager_alone=kind in EAGER,
+        has_sdpa=kind not in NO_SDPA and not soft_capped,
+        has_flash=kind not in NO_FLASH,
         upcasts_softmax=model.family not in NARROW_SOFTMAX and not own_scores,
         subtracts_max=own_scores,
         residual_scaled=model.family.startswith("granite") and config.get("residual_multiplier", 1) != 1,

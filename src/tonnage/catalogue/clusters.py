@@ -14,16 +14,16 @@ from tonnage.catalogue.nodes import load as load_node
 from tonnage.catalogue.nodes import node as node_named
 from tonnage.catalogue.nodes import node_names
 from tonnage.catalogue.products import accelerator_of, others_of
-from tonnage.kernel.errors import InvalidInput, UnknownName, shown
+from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.message import OR, Message, listed
 from tonnage.kernel.reach import allowed_file, check_machine, is_file, reads_files
-from tonnage.kernel.registry import unknown
+from tonnage.kernel.registry import nearest, unknown
 from tonnage.kernel.units import counted
 from tonnage.spec import Accelerator, Cluster, Node
 
 LARGEST = 10_000_000  # accelerators; the largest cluster built holds a few hundred thousand
 BOX = 8  # accelerators of a machine of unknown kind: as in the catalogue's servers of PCIe cards
-SHOWN = 8  # accelerators of a kind that an error lists
+EXAMPLES = ("h100", "8xh100", "dgx-h100", "rtx-4090", "local")  # where no name is near
 A_MACHINE = "give a machine's name, as in 8xH100-SXM-80GB"  # where no file may be read
 MAX_NAME = 4096  # characters of a cluster's name, which may be a path
 
@@ -171,30 +171,35 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
             "yours (docs/catalogue.md).",
             name=shown(name, 300),
         )
-    if toml_files.key(name) in KINDS:
-        of_kind = [known for known in accelerator_names() if accelerator_named(known).kind == toml_files.key(name)]
-        more = Message(" and {count} more", count=len(of_kind) - SHOWN) if len(of_kind) > SHOWN else ""
-        raise UnknownName(
-            Message(
-                "{name} is a kind of accelerator, not a name: take one of {alike}{more}, or local, which is "
-                "this machine.",
-                name=shown(name),
-                alike=listed(of_kind[:SHOWN]),
-                more=more,
-            )
+    raise _unknown_name(name)
+
+
+def _unknown_name(name: str) -> TonnageError:
+    """The error for a name of no accelerator, with what is nearest to it."""
+    from tonnage.catalogue.families import family_error
+
+    if name.isdecimal():
+        return InvalidInput(
+            "a number alone names no accelerator: write {example}. Got {name}.",
+            example=f"{name}xH100-SXM-80GB",
+            name=shown(name),
         )
-    raise unknown(
-        "accelerator or node",
-        name,
-        [*accelerator_names(), *node_names()],
-        [*toml_files.aliases("accelerators"), *toml_files.aliases("nodes")],
-    )
+    if "," in name:
+        return InvalidInput(
+            "one machine is taken here, not several: `tonnage compare` and `tonnage plan` take a list. Got {name}.",
+            name=shown(name),
+        )
+    known = [*accelerator_names(), *node_names()]
+    aliases = [*toml_files.aliases("accelerators"), *toml_files.aliases("nodes")]
+    if not nearest(name, [*known, *aliases]) or toml_files.key(name) in KINDS:
+        family = family_error(name)
+        if family is not None:
+            return family
+    return unknown("accelerator or node", name, known, aliases, examples=EXAMPLES, command="tonnage accelerators")
 
 
 def nearest_clusters(text: str) -> tuple[str, ...]:
     """Clusters whose name may be meant by one that is not known, with the counts that it has."""
-    from tonnage.kernel.registry import nearest
-
     counts, name = _counts(text)
     before = text[: text.rindex(name)] if name in text else ""
     kinds = ("accelerators",) if counts else ("accelerators", "nodes")

@@ -19,9 +19,9 @@ from tonnage.catalogue.prices import (
     purchases,
     regions,
 )
-from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName, shown
 from tonnage.kernel.message import Message, listed, option_name
-from tonnage.kernel.registry import unknown
+from tonnage.kernel.registry import nearest, unknown
 
 Rates = Mapping[str, float]  # currency -> units of it that one US dollar buys
 EVERYWHERE = "all"
@@ -152,14 +152,37 @@ def parse_rates(text: str, what: str) -> dict[str, float]:
     return rates
 
 
+# Provider -> what else people call it.
+OTHER_NAMES = {
+    "AWS": ("amazon", "amazon-web-services", "ec2", "sagemaker"),
+    "Azure": ("microsoft", "microsoft-azure"),
+    "Google Cloud": ("gcp", "google", "gce", "vertex"),
+    "Oracle": ("oci", "oracle-cloud"),
+    "Together AI": ("together",),
+    "Vast.ai": ("vast",),
+    "Lambda": ("lambda-labs", "lambdalabs"),
+    "阿里云 (Alibaba Cloud)": ("aliyun", "alibaba"),
+}
+
+
 def provider_named(name: str) -> str:
     """The provider's name as in its rows, in any case; of "X (Y)" either name matches. Empty for an empty name."""
     if not name:
         return ""
-    for known in providers():
-        if toml_files.key(name) in {toml_files.key(part) for part in (known, *re.findall(r"[^()]+", known))}:
-            return known
-    raise unknown("provider", name, providers())
+    known = providers()
+    for provider in known:
+        if toml_files.key(name) in {toml_files.key(part) for part in (provider, *re.findall(r"[^()]+", provider))}:
+            return provider
+    other_names = {other: provider for provider, names in OTHER_NAMES.items() if provider in known for other in names}
+    if toml_files.key(name) in other_names:
+        return other_names[toml_files.key(name)]
+    near = nearest(name, known) or dict.fromkeys(other_names[other] for other in nearest(name, other_names))
+    if near:
+        hint = Message("Did you mean {near}?", near=listed(map(repr, near)))
+        error = UnknownName(Message("no {kind} is called {name}. {hint}", kind="provider", name=shown(name), hint=hint))
+        error.nearest = tuple(near)
+        raise error
+    raise unknown("provider", name, known)
 
 
 def region_named(name: str) -> str:

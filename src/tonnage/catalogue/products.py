@@ -31,8 +31,10 @@ PRODUCTS = {
     "mac mini": Product("m4 pro"),
     "mac pro": Product("m2 ultra"),
     "imac": Product("m4"),
+    "macbook": Product("m4"),
+    "mac": Product("m4"),
 }
-_NAME = r"(?:apple[\s-]+)?(mac[\s-]*(?:studio|book[\s-]*pro|book[\s-]*air|mini|pro)|imac)\b[\s,-]*(.*)"
+_NAME = r"(?:apple[\s-]+)?(mac(?:[\s-]*(?:studio|book[\s-]*pro|book[\s-]*air|book|mini|pro))?|imac)\b[\s,-]*(.*)"
 _SCREEN = r"\b1[3-6](?:[\s-]*inch(?:es)?|\")?(?=[\s,-]|$)"  # inches of a MacBook's screen
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from tonnage.cli.common.outputs import check_outputs
-from tonnage.cli.common.parser import FLAG, Parser, otherwise, spoken
+from tonnage.cli.common.parser import FLAG, Parser, language_of_error, split_language
 from tonnage.cli.common.parser import HELP as LANG_HELP
 from tonnage.cli.common.print import Unwritable, forgive_encodings, in_error, write
 from tonnage.kernel.errors import TonnageError
@@ -27,6 +27,10 @@ VERBS = {
     "max": "the largest context, users, layers, model, sequence, micro-batch or LoRA rank that fits",
     "plan": "the best plans and machines for a training run, for users, or for a pool of unlike machines",
     "compare": "one table of machines, precisions, contexts and prices: does it fit, how fast, at what price?",
+    "check": "does what another tool's file or command asks for fit? DeepSpeed, Axolotl, vLLM, Slurm and others",
+    "export": "the config or command of another tool that starts what train or serve answers",
+    "reconcile": "the estimate beside what a run says: logs, metrics, results of benchmarks",
+    "diagnose": "why a run ran out of memory, from its log, and what frees it in its own tool's flags",
     "sweep": "every combination of a file's models, machines and options, as a Parquet dataset",
     "trace": "what PyTorch would allocate, without a GPU",
     "measure": "what does this training program take on the GPU of this machine?",
@@ -44,7 +48,7 @@ tonnage: does a large language model fit a machine, where does the memory go, wh
 
 Try first:
   tonnage train llama-3.1-8b --on 8xH100-SXM-80GB
-  tonnage serve qwen3-32b --on rtx-4090 --weights awq --context 4k
+  tonnage serve qwen3-32b --on rtx-4090 --weights awq --context 2k
   tonnage rules A6
 
 Verbs:
@@ -69,13 +73,25 @@ STATUSES = {
     CANNOT_WRITE: "the answer cannot be written: the disk is full, or standard output is closed",
     INTERRUPTED: "interrupted",
 }
-NO_VERDICT = frozenset({"rules", "explain", "models", "accelerators", "prices", "validate"})
+DONE = {0: "done"}
+FITS = {0: "it fits"}
+# What a status means in one verb, where that is less than in all of them.
+MEANINGS = {
+    "train": FITS | {3: "it does not fit, or the deadline or the budget is missed"},
+    "serve": FITS | {3: "it does not fit, a target is missed, or the queue grows without end"},
+    "max": FITS | {3: "it does not fit"},
+    "check": FITS
+    | {4: "not everything of the file was understood, or a number that the answer needs is not published"},
+    "diagnose": {0: "the cause was found", 4: "the log does not say that memory ran out"},
+    "trace": FITS | {3: "it does not fit"},
+    "measure": {0: "it ran", 3: "memory ran out"},
+}
+NO_VERDICT = frozenset({"rules", "explain", "models", "accelerators", "prices", "validate", "export", "reconcile"})
 LEFT_OUT = "left out {flags}: no part of what is estimated"
 UNQUOTED = ("train", "serve", "plan", "max")  # verbs of which names with blanks are understood without quotes
-GATHERED = ("train", "serve", "plan", "max", "compare")  # verbs of which all that is wrong is said at once
 SERVERS = frozenset({"web", "mcp"})  # run until they are ended
 NEVER_TIGHT = frozenset({"trace", "measure"})  # it runs, or memory runs out
-NEVER_FITS = frozenset({"sweep"})  # its rows have verdicts; it is done, or a part of it is not
+NEVER_FITS = frozenset({"sweep", "diagnose"})  # they have no verdict of their own
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -83,11 +99,11 @@ def main(arguments: list[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     forgive_encodings()
     try:
-        language, words = spoken(words)
+        language, words = split_language(words)
         with speaking(language):
             return _answered(words)
     except TonnageError as error:  # of the language itself
-        with speaking(otherwise(words)):
+        with speaking(language_of_error(words)):
             return _report(error, words)
 
 
@@ -179,9 +195,17 @@ def face(verb: str, rest: Sequence[str]) -> tuple[ModuleType, Parser]:
     parser = Parser(
         prog=f"tonnage {verb}", description=worded(module.HELP), epilog=f"{say('exit status:')}\n{statuses(verb)}"
     )
+    parser.flags_by_verb = flags_by_verb
     parser.add_argument(FLAG, metavar="LANGUAGE", help=LANG_HELP)
     module.add_arguments(parser)
     return module, parser
+
+
+def flags_by_verb() -> dict[str, frozenset[str]]:
+    """Verb -> its options, of the verbs that are on the command line alone."""
+    from tonnage.question.verbs import FORMS
+
+    return {verb: frozenset(face(verb, ())[1]._option_string_actions) for verb in VERBS if verb not in FORMS}
 
 
 def statuses(verb: str = "") -> str:
@@ -195,8 +219,9 @@ def statuses(verb: str = "") -> str:
         if verb in NEVER_FITS
         else ()
     )
+    meanings = STATUSES | MEANINGS.get(verb, DONE if of_verdicts and verb not in NEVER_TIGHT else {})
     return "\n".join(
-        f"  {status:<5} {say(meaning)}" for status, meaning in STATUSES.items() if status not in of_verdicts
+        f"  {status:<5} {say(meaning)}" for status, meaning in meanings.items() if status not in of_verdicts
     )
 
 
@@ -204,14 +229,16 @@ def _report(error: TonnageError, words: list[str]) -> int:
     """The message without a traceback; with --json a document too, so that stdout always holds one."""
     status = 64 if words[0] in NO_VERDICT else error.exit_status
     message, shown = _messages(error, words)
-    found = _all_wrong(words) if status == TonnageError.exit_status else None
-    if found is not None and len(found.problems) > 1:
+    wrong = _gather_problems(words) if status == TonnageError.exit_status else None
+    if wrong is not None:
+        wrong = wrong.with_error(message, words[1:])
+    if wrong is not None and len(wrong.problems) > 1:
         from tonnage.cli.common.problem_table import table_of
 
-        print("\n".join(table_of(found)), file=sys.stderr)
+        print("\n".join(table_of(wrong)), file=sys.stderr)
     else:
         print(f"{say('error: ')}{shown}", file=sys.stderr)
-        if found is not None and len(found.problems) == 1 and (command := found.suggestion):
+        if wrong is not None and len(wrong.problems) == 1 and (command := wrong.suggestion):
             print(f"{say_as('label', 'try')}  {command}", file=sys.stderr)
     if any(word == "--json" or word.startswith("--json=") for word in words):
         from tonnage.cli.common.print import print_json
@@ -219,8 +246,8 @@ def _report(error: TonnageError, words: list[str]) -> int:
 
         try:
             document = ErrorDocument(error={"kind": type(error).__name__, "message": message})
-            if found is not None and found.problems:
-                document.errors, document.corrected = found.documents, found.suggestion or UNSET
+            if wrong is not None and wrong.problems:
+                document.errors, document.corrected = wrong.documents, wrong.suggestion or UNSET
             print_json(document)
         except Unwritable as unwritable:
             print(in_error(unwritable), file=sys.stderr)
@@ -228,12 +255,13 @@ def _report(error: TonnageError, words: list[str]) -> int:
     return status
 
 
-def _all_wrong(words: list[str]) -> "Wrong | None":
+def _gather_problems(words: list[str]) -> "Wrong | None":
     """Everything that is wrong with a command, of verbs that have many options."""
     from tonnage.cli.common.problem_table import Wrong
+    from tonnage.verbs.wrong.fields import GATHERED
 
-    if not words or words[0] not in GATHERED:
-        return None
+    if not words or words[0] not in GATHERED or any(word.startswith("--config") for word in words):
+        return None  # of another tool's file the first thing that is wrong stops the reading
     try:
         rest = spelled(words[0], words[1:])
         _, parser = face(words[0], rest)

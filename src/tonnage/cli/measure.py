@@ -64,7 +64,7 @@ RUN = (
     ),
     Option("repeats", "timed steps after two to warm up; 0: none", whole, unit="steps", default="5"),
     Option("snapshot", "file for PyTorch's memory snapshot of the measured steps", word, unit="file"),
-    Option("out", "YAML file that the row is added to, or takes its place in", word, unit="file"),
+    Option("out", "YAML file to write the row to; it replaces a row of the same id", word, unit="file"),
 )
 OPTIONS = (*MODEL, *RUN)
 

@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from tonnage.cli.common.config import add_config, answer_of
 from tonnage.cli.common.parser import add_form, add_output
 from tonnage.kernel.errors import InvalidInput
 from tonnage.question.form import Given
@@ -13,6 +14,7 @@ HELP = "does this model serve these requests, how many would fit, how fast is ea
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_form(parser, form_of("serve"))
+    add_config(parser)
     add_output(parser, reports=True, summary=True).add_argument(
         "--plot", metavar="FILE", help="pictures besides: FILE.html (a page that needs no network), .png or .svg"
     )
@@ -25,7 +27,7 @@ def run(arguments: Given) -> int:
     from tonnage.verbs.serve import answer
 
     _check_output(arguments)
-    result: Any = answer(arguments)
+    result: Any = answer_of("serve", arguments, answer)
     ready_to_plot(arguments.plot)  # after what is wrong with the question
     if isinstance(result, Answer):
         if not prints_report(arguments, result):

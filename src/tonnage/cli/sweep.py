@@ -29,12 +29,12 @@ OPTIONS = (
     ),
     Option(
         "workers",
-        "processes at a time; of a Ray that is joined, at most as many processors",
+        "processes at the same time; on a Ray cluster that is joined: the most processors to use",
         ranged(whole, "from 1 to 10,000"),
         unit="processes",
         default="processors of this machine; with --ray those of the cluster",
     ),
-    Option("resume", "go on with what lies in --out", default="--out must be new"),
+    Option("resume", "continue the dataset in --out", default="--out must be new"),
 )
 
 

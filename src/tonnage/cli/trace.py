@@ -36,7 +36,7 @@ HOW = (
     Option("on", "an accelerator whose memory is the capacity", word, unit="name"),
     Option(
         "outside",
-        "of the capacity, what is not the allocator's: context, communicators",
+        "memory of the capacity that the allocator cannot use: CUDA context, NCCL buffers",
         parse_bytes,
         unit="bytes",
         default="with --on 522 MiB, as on an H100; else 0",
@@ -76,7 +76,7 @@ MODEL = (
     ),
     Option("clip_grad_norm", "norm to which gradients are clipped", number, unit="norm"),
     Option("num_layers", "fewer layers than the model's", whole, unit="layers", default="the model's"),
-    Option("lora_rank", "trains adapters of this rank only", whole, unit="rank"),
+    Option("lora_rank", "train only LoRA adapters of this rank", whole, unit="rank"),
     Option(
         "base",
         "what LoRA's base is quantised to: nf4, nf4-double, fp4, int8",

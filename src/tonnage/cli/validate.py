@@ -26,6 +26,8 @@ def run(arguments: Given) -> int:
     from tonnage.validation import Malformed, nothing_compared, of_kind, read, validate
 
     malformed: list[Malformed] = []
+    if not all(arguments.rows):
+        raise InvalidInput("ROWS is empty: name a file of rows, or a folder of them.")
     rows = read(arguments.rows, malformed)
     document = validate(of_kind(rows, arguments.kind), malformed)
     if arguments.json:

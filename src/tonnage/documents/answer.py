@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from tonnage.documents.advice import Advice, Chosen, NearestMiss
 from tonnage.documents.document import Document, encode
+from tonnage.documents.interchange.read import ReadDocument
 from tonnage.documents.question import Entry
 from tonnage.documents.run import HostDocument, OwnershipDocument, RunDocument, StorageDocument
 from tonnage.documents.serving import ServingDocument
@@ -15,11 +16,15 @@ from tonnage.kernel.term import FigureDocument, TermDocument
 
 
 class Verdict(Struct, kw_only=True):
-    """Whether it fits. `band`: low and high in bytes, null where no measured rows back the estimate.
+    """Whether it fits. `band`: low and high in bytes, null where no measured rows back the estimate. `band_of_others`:
+    how far measured runs of other runtimes and methods lie, in bytes, where there are none of this kind; the verdict
+    does not use it. `made_for`: tokens that the model was made for, where the context is longer; an engine that does
+    not start with it is named in `missed`.
 
     With a band, `fits` is true where its high end is usable, false where its low end is not, and null in between
     (status 2, tight). It is null too where not enough is known (status 4). `missed`: the service level, deadline or
-    budget that is missed, in words, whether it fits or not; where it fits, the status is 3.
+    budget that is missed, in words, whether it fits or not; where it fits, the status is 3. `unjudged`: the
+    deadline or budget that cannot be judged because the time of a step is not known; where it fits, the status is 4.
     """
 
     fits: bool | None
@@ -27,6 +32,9 @@ class Verdict(Struct, kw_only=True):
     usable_bytes: int | None
     band: tuple[int, int] | None
     missed: str | None
+    band_of_others: tuple[int, int] | UnsetType = UNSET
+    made_for: int | UnsetType = UNSET
+    unjudged: str | UnsetType = UNSET
 
 
 class Slopes(Struct, kw_only=True):
@@ -40,12 +48,13 @@ class AnswerDocument(Document, kw_only=True):
     """What `train` and `serve` answer. Keys that a verb does not answer are left out; with --no-advice `train` leaves
     out `slopes`, which needs two more estimates. `cost` is null where no price is known.
 
-    `question` has every input: {"value", "from": given, default, model, cluster, runtime, catalogue, measurements or
-    chosen, "why"}. `chosen`: what was not given and was chosen so that it fits; left out where the defaults fit, or
-    nothing does.
+    `question` has every input: {"value", "from": given, file, default, model, cluster, runtime, catalogue, measurements
+    or chosen, "why"}. `read`: what was read of another tool's file or command, where that asks the question. `chosen`:
+    what was not given and was chosen so that it fits; left out where the defaults fit, or nothing does.
     """
 
     question: dict[str, Entry]
+    read: ReadDocument | UnsetType = UNSET
     verdict: Verdict
     chosen: Chosen | UnsetType = UNSET
     memory: TermDocument | UnsetType  # this and the ranks are left out of a summary
@@ -100,19 +109,21 @@ SELDOM = (
     "hosted",
     "simulated",
 )
-OWN = frozenset({"question", "memory", "run", "left_out"})  # what a summary has in another form
+OWN = frozenset({"question", "read", "memory", "run", "left_out"})  # what a summary has in another form
 
 
 class AnswerSummary(Document, kw_only=True, forbid_unknown_fields=True):
     """What `train` and `serve` answer, in at most 8 kB: as their document, but a figure is its name, value and unit
     alone. Memory, the time of a step and money have their `parts`, the first level of what is added up; of the
-    question every input has its value and where it came from, not why.
+    question every input has its value and where it came from, not why; of a file that was read it has the keys that
+    were not understood.
 
     Ranks, phases, other conventions of counting FLOPs and the best models of scaling laws are never there. `left_out`:
     what else is not, because the summary would be too long, key -> how many of its entries.
     """
 
     question: dict[str, Entry]
+    read: ReadDocument | UnsetType = UNSET
     verdict: Verdict
     chosen: Chosen | UnsetType = UNSET
     memory: FigureDocument
@@ -148,11 +159,16 @@ def summary_of(
     summary = AnswerSummary(
         **kept | {"step_time": step_time, "cost": document.cost if cost is UNSET else cost},
         question={name: Entry(entry.value, entry.origin) for name, entry in document.question.items()},
+        read=_unread(document.read) if document.read else UNSET,
         memory=memory,
         run=replace(run, conventions=UNSET, best_models=UNSET) if run else UNSET,
     )
     _fit(summary)
     return summary
+
+
+def _unread(read: ReadDocument) -> ReadDocument:
+    return replace(read, keys=tuple(key for key in read.keys if key.status == "not understood"))
 
 
 def _fit(summary: AnswerSummary) -> None:

@@ -47,19 +47,27 @@ class OptionsDocument(Document, kw_only=True, forbid_unknown_fields=True):
 
 
 class Problem(Struct, kw_only=True, forbid_unknown_fields=True):
-    """An input that cannot be used, what is wrong with it, and what may be meant."""
+    """An input that cannot be used, what is wrong with it, and what may be meant. `pointer`: the field of a question
+    that is JSON, as RFC 6901 writes it.
+    """
 
     input: str
     problem: str
     nearest: list[str]
+    pointer: str | UnsetType = UNSET
 
 
 class ErrorDocument(Document, kw_only=True):
-    """What --json prints when there is no answer. `errors`: everything that is wrong with a command, of which `error`
-    is the first; `corrected`: a command that is right, where all of it can be put right.
+    """What --json prints when there is no answer. `errors`: everything that is wrong with a command or a question, of
+    which `error` is the first; `corrected`: a command that is right, where all of it can be put right. Over HTTP it is
+    a problem of RFC 9457 too, with `type`, `title`, `status` and `detail`.
     """
 
     error: dict[str, str]
+    type: str | UnsetType = UNSET
+    title: str | UnsetType = UNSET
+    status: int | UnsetType = UNSET
+    detail: str | UnsetType = UNSET
     errors: list[Problem] | UnsetType = UNSET
     corrected: str | UnsetType = UNSET
 

@@ -21,7 +21,7 @@ class TrainingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     command that asks for just it; `launch`: the runtime's own settings, and what of the plan they `launch_lacks`;
     `beats`: why it stands before the next, empty for the last. `step_seconds`, `tokens_per_second` and what follows
     are null where nobody knows; `run_seconds` and `cost` where no length of the run, or no price, is given. `price`:
-    whose offer was taken.
+    whose offer was taken. `measured`: whether published runs on the accelerator back the rates of its time.
     """
 
     on: str
@@ -41,6 +41,7 @@ class TrainingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     launch_lacks: list[str]
     beats: str
     price: str | None
+    measured: bool
 
 
 class FoundPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -20,7 +20,8 @@ class ServingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     own, prices where none is known; `beats_next`: why it stands before the plan after it. `max_num_batched_tokens` and
     `max_num_seqs` are null where the engine's own hold. Replicas do not share all numbers of users evenly:
     `users_per_replica` is the mean, of which the rates are; times, and what limits them, are of
-    `users_of_fullest_replica`. `usd_per_million_tokens`: of prompts and answers.
+    `users_of_fullest_replica`. `usd_per_million_tokens`: of prompts and answers. `ttft_band`, `tpot_band`: seconds,
+    between which nine in ten measured times lie; null where no run on such a machine is published.
     """
 
     on: str
@@ -45,6 +46,8 @@ class ServingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     usable_bytes: int
     ttft_seconds: float
     tpot_seconds: float
+    ttft_band: tuple[float, float] | None
+    tpot_band: tuple[float, float] | None
     end_to_end_seconds: float
     tokens_per_second: float
     requests_per_second: float

@@ -4,12 +4,19 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-Origin = Literal["given", "default", "model", "cluster", "runtime", "catalogue", "measurements", "search", "chosen"]
+Origin = Literal[
+    "given", "file", "default", "model", "cluster", "runtime", "catalogue", "measurements", "search", "chosen"
+]
+
+ASKED: tuple[Origin, ...] = ("given", "file")  # by whoever asks
 
 
 class Entry(Struct, frozen=True, omit_defaults=True):
-    """An input. `from`: where its value came from; `why`: the reason, where a value that was not given has one."""
+    """An input. `from`: where its value came from; `why`: the reason, where a value that was not given has one; `keys`:
+    of another tool's file or command, those that decide it.
+    """
 
     value: Any
     origin: Origin = field(name="from")
     why: str = ""
+    keys: tuple[str, ...] = ()

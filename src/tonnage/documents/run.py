@@ -41,12 +41,25 @@ class BestModelDocument(Struct, Generic[Figure], kw_only=True, forbid_unknown_fi
     factor: Figure | UnsetType = UNSET
 
 
+class InTimeDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The smallest larger machine that makes a deadline which is missed: its name, its accelerators, seconds of the run
+    on it, and their cost in US dollars, null where no price is known. Where no global batch was given, it grows with
+    the machine.
+    """
+
+    on: str
+    accelerators: int
+    seconds: float
+    usd: float | None
+
+
 class RunDocument(Struct, Generic[Figure], frozen=True, kw_only=True):
     """How fast a step is, and the whole run where its length, deadline or budget was said. `bound_by`: what takes most
     of a step.
 
-    `step_time_band`: seconds, between which nine in ten measured steps of its kind lie. Other keys are figures by their
-    names.
+    `step_time_band`: seconds, between which nine in ten measured steps of its kind lie. `computes_in`: what matrix
+    products are timed in, where it is not what the precision says, as runtime or accelerator have no such products.
+    Other keys are figures by their names.
     """
 
     bound_by: str
@@ -55,6 +68,7 @@ class RunDocument(Struct, Generic[Figure], frozen=True, kw_only=True):
     tokens_per_second: Figure
     conventions: Sequence[CountedDocument[Figure]] | UnsetType = UNSET
     step_time_band: tuple[float, float] | UnsetType = UNSET
+    computes_in: str | UnsetType = UNSET
     tokens: Figure | UnsetType = UNSET
     steps: Figure | UnsetType = UNSET
     epochs: Figure | UnsetType = UNSET
@@ -73,6 +87,7 @@ class RunDocument(Struct, Generic[Figure], frozen=True, kw_only=True):
     budget_accelerator_hours: Figure | UnsetType = UNSET
     tokens_for_budget: Figure | UnsetType = UNSET
     best_models: list[BestModelDocument[Figure]] | UnsetType = UNSET
+    meets_deadline: InTimeDocument | UnsetType = UNSET
     deadline_met: bool | UnsetType = UNSET
     budget_met: bool | UnsetType = UNSET
 

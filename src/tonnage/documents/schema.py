@@ -19,6 +19,10 @@ from tonnage.documents.catalogue import (
 from tonnage.documents.compare import CompareDocument
 from tonnage.documents.document import SCHEMA, ErrorDocument, OptionsDocument, ToolsDocument
 from tonnage.documents.explain import FormulaDocument, NamesDocument, SourceDocument, SymbolDocument, WordDocument
+from tonnage.documents.interchange.checks import ChecksDocument
+from tonnage.documents.interchange.diagnose import DiagnosisDocument
+from tonnage.documents.interchange.export import ExportDocument
+from tonnage.documents.interchange.reconcile import ReconcileDocument
 from tonnage.documents.max import MaxDocument
 from tonnage.documents.plan import PlansDocument
 from tonnage.documents.plan_serving import ServingPlansDocument
@@ -73,6 +77,10 @@ def json_schema() -> dict[str, Any]:
         TimelineDocument,
         TrainBatchDocument,
         ServeBatchDocument,
+        ChecksDocument,
+        ExportDocument,
+        ReconcileDocument,
+        DiagnosisDocument,
         ErrorDocument,
     )
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")

@@ -40,8 +40,8 @@ class SimulatedDocument(Struct, Generic[Figure], kw_only=True, forbid_unknown_fi
 
 
 class SplitDocument(Struct, Generic[Figure], kw_only=True, forbid_unknown_fields=True):
-    """The same load where some replicas compute prompts alone and the others answer; null where the queue grows
-    without end. `transfer_seconds`: of a prompt's cache between them, which is in the time to the first token.
+    """Replicas of which some compute prompts alone and the others answer: the times and rates of the answer are these;
+    null where the queue grows without end. `transfer_seconds`: of a prompt's cache between them, which is in TTFT.
     """
 
     prefill_replicas: int

@@ -21,7 +21,11 @@ def own_of(runtime: str) -> str:
 
 
 class Question:
-    """Collects the inputs of one answer. A value that was not given says why it is what it is."""
+    """Collects the inputs of one answer. A value that was not given says why it is what it is. `is_read`: somebody
+    reads them, and why a plan is none.
+    """
+
+    is_read = True
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
@@ -37,6 +41,9 @@ class Question:
         self._entries[name] = Entry(value, origin, why)
         return value
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
+
     def warn(self, sentence: str) -> None:
         self.warnings.append(sentence)
 
@@ -44,6 +51,18 @@ class Question:
     def entries(self) -> dict[str, Entry]:
         """Every input by its name."""
         return dict(self._entries)
+
+
+class Unread(Question):
+    """A question about a plan that is only tried: it keeps nothing."""
+
+    is_read = False
+
+    def put(self, name: str, value: Any, origin: Origin, why: str = "") -> Any:
+        return value
+
+    def warn(self, sentence: str) -> None:
+        pass
 
 
 def today() -> date:

@@ -3,6 +3,7 @@ here.
 """
 
 from functools import cached_property, reduce
+from typing import Any
 
 from msgspec import Struct
 
@@ -14,15 +15,13 @@ from tonnage.estimate.step.method import trained_parameters
 from tonnage.estimate.step.pipeline_layout import chunk_layers
 from tonnage.estimate.step.rank import Shares, block_parameters, first_of, stages, with_first_apart
 from tonnage.estimate.step.sizes import Sizes
-from tonnage.estimate.step.stage import StageMemory
+from tonnage.estimate.step.stage import ROUNDING, StageMemory
 from tonnage.kernel.formula import Number, maximum
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import TRAINING_RECIPES, Recipe
 from tonnage.runtimes import training_runtime
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.tape import Layer, Setting
-
-ROUNDING = 1e-12  # part of a sum: a bound and what is needed are added in another order
 
 
 class RankMemory:
@@ -33,30 +32,44 @@ class RankMemory:
     def __init__(self, stage: StageMemory):
         self.rank = stage.stage.rank
         self.stage = stage
+        self._bounds = stage.bounds()  # one after the other, each when it is asked for
+        self._bound: Number = 0
 
     @cached_property
     def phases(self) -> tuple[Term, ...]:
         return self.stage.phases()
 
-    @property
+    @cached_property
     def peak(self) -> Term:
+        """The phase that needs most."""
+        if "phases" not in self.__dict__ and self.stage.step.scalar:
+            return self.stage.peak()
         return max(self.phases, key=lambda phase: phase.value)
 
     @cached_property
     def needed(self) -> Number:
         """Bytes of the fullest moment; an array if the plan's sizes are arrays."""
-        return self.stage.needed()
+        self._bound = reduce(lambda _, bound: bound, self._bounds, self._bound)
+        return self._bound
 
     def exceeds(self, limit: float) -> bool:
         """Whether the fullest moment needs more bytes: known at the first moment that does. Of plans of numbers."""
-        if "needed" in self.__dict__:
-            return bool(self.needed > limit)
-        bound: Number = 0
-        for bound in self.stage.bounds():
-            if bound > limit * (1 + ROUNDING):
+        while "needed" not in self.__dict__:
+            if self._bound > limit * (1 + ROUNDING):
                 return True
-        self.needed = bound
-        return bool(bound > limit)
+            following = next(self._bounds, None)
+            if following is None:
+                self.needed = self._bound
+            else:
+                self._bound = following
+        return bool(self.needed > limit)
+
+    @property
+    def at_least(self) -> Number:
+        """Bytes that the fullest moment needs at least, of the moments that were looked at so far, or of the first."""
+        if "needed" not in self.__dict__ and not self._bound:
+            self._bound = next(self._bounds)
+        return self._bound
 
 
 class TrainingMemory(Struct, frozen=True, eq=False):
@@ -78,6 +91,11 @@ class TrainingMemory(Struct, frozen=True, eq=False):
     def needed(self) -> Number:
         """Bytes of the fullest GPU's peak; an array if the plan's sizes are arrays."""
         return reduce(maximum, (rank.needed for rank in self.candidates))
+
+    @property
+    def at_least(self) -> Number:
+        """Bytes that the fullest GPU needs at least, as far as its moments were looked at."""
+        return max(rank.at_least for rank in self.candidates)
 
     def exceeds(self, limit: float) -> bool:
         """Whether the fullest GPU needs more bytes, for less work than `needed` where it does."""
@@ -155,6 +173,7 @@ class Step:
             }
         self.kept = {block: self.sizes.kept("one layer", layer.kept) for block, layer in self.layers.items()}
         self.scalar = plan.is_of_numbers
+        self.timing: Any = None  # how long it takes, where somebody asked for that (step_time)
 
     def _layer(self, block: Block) -> Layer:
         window = tapes.window_of(block)

@@ -80,6 +80,24 @@ def window_pool_tokens(s, r, B):
     return minimum(s, r) + B
 
 
+@formula(
+    unit="tokens",
+    source="SGLang 0.5.23, sglang/srt/model_executor/pool_configurator.py: compute_swa_request_cap, "
+    "_resolve_swa_prefix_tails",
+    assumes="each running request has a window with the 128 tokens between two evictions, two pages, and windows with "
+    "a page each of four prefixes that may be used again",
+)
+def request_window_tokens(r, B):
+    """Tokens of the pool of windows that are set aside for a request of a model with compressed keys."""
+    return r + 128 + 2 * B + 4 * (r + B)
+
+
+@formula(unit="pages", source="SGLang 0.5.23, sglang/srt/model_executor/pool_configurator.py: c4_state_pool_size")
+def states_of_pages(T, B):
+    """States of a request of which every page of its window has one; T: tokens of its window."""
+    return T / B
+
+
 @formula(unit="tokens", source="SGLang, sglang/srt/model_executor/pool_configurator.py: HybridSWAPoolConfigurator")
 def window_token_share(u):
     """Tokens of the pool of windows for each token of the pool of full attention."""

@@ -96,6 +96,18 @@ def tokens_computed_again(O):
 
 @formula(
     unit="seconds",
+    source="Kwon2023, sec. 4.5: requests that find no room for a new token are sent back",
+    assumes="a request waits for each of its tokens alike, and enters when its prompt fits",
+)
+def wait_before_token_seconds(tau, s, s_mean):
+    """Of the time tau that a request waits for room in the cache, what it waits for its prompt of s tokens; for what
+    its answer takes on average, the rest of s_mean tokens, it waits after its first token.
+    """
+    return tau * s / s_mean
+
+
+@formula(
+    unit="seconds",
     source="Kleinrock1975, ch. 5: Pollaczek-Khinchin",
     assumes="arrivals are a Poisson process; one is served after the other",
 )

@@ -54,30 +54,83 @@ def own_part_seconds(M, n, W_copy):
     return M / n / W_copy
 
 
-@formula(unit="seconds", source="NCCL, src/graph/tuning.cc: steps inside and between nodes")
-def ring_latency(n_pass, n, nodes, lat_in, lat_out):
-    """Time of the steps round a ring of n ranks on some nodes, whatever is sent."""
-    return n_pass * ((n - nodes) * lat_in + (nodes - 1) * lat_out)
+@formula(unit="steps", source="NCCL, src/graph/tuning.cc: nsteps less nInterSteps")
+def ring_steps_inside(n_pass, n, nodes):
+    """Steps inside of nodes of a message that goes round a ring of n ranks."""
+    return n_pass * (n - nodes)
+
+
+@formula(unit="steps", source="NCCL, src/graph/tuning.cc: nInterSteps")
+def ring_steps_between(n_pass, nodes):
+    """Steps between nodes of a message that goes round a ring."""
+    return n_pass * (nodes - 1)
 
 
 @formula(
-    unit="seconds",
+    unit="steps",
     source="NCCL, src/graph/tuning.cc: a chain inside each node, a tree between nodes",
     assumes="n ranks in each node",
 )
-def tree_latency(n, nodes, lat_in, lat_out):
-    """Time of the steps up and down a tree, whatever is sent."""
-    return 2 * ((n - 1) * lat_in + log2(nodes) * lat_out)
+def tree_steps_inside(n):
+    """Steps inside of nodes of an all-reduce up and down a tree of nodes."""
+    return 2 * (n - 1)
+
+
+@formula(unit="steps", source="NCCL, src/graph/tuning.cc: a chain inside each node, a tree between nodes")
+def tree_steps_between(nodes):
+    """Steps between nodes of an all-reduce up and down a tree of nodes."""
+    return 2 * log2(nodes)
+
+
+@formula(unit="seconds", source="NCCL, src/graph/tuning.cc: steps inside and between nodes")
+def steps_latency(lat_base, n_inner, n_across, lat_in, lat_out):
+    """Time of a collective's start and of its steps, whatever is sent."""
+    return lat_base + n_inner * lat_in + n_across * lat_out
+
+
+@formula(unit="seconds", source="NCCL, src/graph/tuning.cc: NVLS inside of a node, a tree between nodes")
+def nvls_latency(nodes, lat_in, lat_out):
+    """Time of an all-reduce that the switch of each node sums, and a tree between nodes, whatever is sent."""
+    return lat_in + 2 * log2(nodes) * lat_out
 
 
 @formula(
     unit="seconds",
-    source="NCCL, src/graph/tuning.cc: up to the root and down again",
+    source="NCCL, src/graph/tuning.cc: CollNet, a chain inside each node, one sum between nodes",
     assumes="n ranks in each node, whose network sums",
 )
 def in_network_latency(n, lat_in, lat_out):
-    """Time of the steps of an all-reduce that switches of both levels sum."""
-    return 2 * ((n - 1) * lat_in + lat_out)
+    """Time of the steps of an all-reduce that switches between nodes sum."""
+    return 2 * (n - 1) * lat_in + lat_out
+
+
+@formula(
+    unit="bytes",
+    source="NCCL, src/graph/tuning.cc and trees.cc: a double binary tree, in which each node is a leaf once",
+    assumes="n ranks of each node have a link each to other nodes and share the load evenly",
+)
+def busiest_tree_bytes(M, n, nodes):
+    """What one rank of the busiest node sends to other nodes of an all-reduce of M bytes among all nodes."""
+    return M * minimum(nodes - 1, 2) / n
+
+
+@formula(unit="seconds", source="Thakur2005: alpha + n beta")
+def message_seconds(lat, tau):
+    """Time of a message that takes tau on the wire behind a latency."""
+    return lat + tau
+
+
+@formula(
+    unit="seconds",
+    source=(
+        "aiconfigurator-core 0.12.0, nccl_perf: what messages of NCCL's protocol Simple take beyond latency and wire "
+        "grows by as much with each doubling of their bytes"
+    ),
+    assumes="a share of the latency again for each doubling beyond where wire and latency are alike",
+)
+def ramped_seconds(lat, tau, kappa):
+    """Time of a message of whole chunks that takes tau on the wire behind a latency."""
+    return lat + tau + kappa * lat * log2(1 + tau / lat)
 
 
 @formula(unit="seconds", source="Thakur2005: each message pays alpha", assumes="one rank's messages leave one by one")

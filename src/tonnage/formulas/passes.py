@@ -16,6 +16,37 @@ def product_seconds(tau_read, tau_math):
 
 
 @formula(
+    unit="FLOP/s",
+    source="llama.cpp, ggml/src/ggml-cuda/mmq.cuh: vec_dot_q8_0_q8_1_mma and its like",
+    assumes="tensor cores and lanes take turns",
+)
+def scaled_integers(P_int, P_lanes, n_scale):
+    """Rate of products in integers of which the ordinary lanes scale each sum of 32, in n_scale operations."""
+    return 1 / (1 / P_int + n_scale / (32 * P_lanes))
+
+
+@formula(
+    unit="bytes",
+    source="llama.cpp b2900, ggml-cuda.cu: ggml_cuda_op_mul_mat_cublas: to_fp16_cuda before cublasGemmEx",
+)
+def expanded_bytes(n_weights):
+    """Bytes of n_weights weights in 16 bits, which are written once and read once."""
+    return 2 * n_weights
+
+
+@formula(
+    unit="bytes",
+    source=(
+        "llama.cpp b2900, llm_build_kqv and ggml_cuda_mul_mat_batched_cublas: scores are written in fp32, read and "
+        "written by the softmax, read, written as fp16 and read for the values"
+    ),
+)
+def score_bytes(n_pairs):
+    """Bytes that n_pairs scores of attention move where no kernel keeps them on the chip."""
+    return (4 + 4 + 4 + 4 + 2 + 2) * n_pairs
+
+
+@formula(
     unit="experts",
     source="DeepSeek2024V3, sec. 2.1.2: a router chooses for each token",
     assumes="tokens choose experts independently and evenly",
@@ -42,6 +73,45 @@ def prompt_keys_in_reach(T, K, r):
 
 
 @formula(
+    unit="bytes",
+    source="vLLM, model_executor/layers/fused_moe/fused_moe.py: fused_moe_kernel: each tile loads its rows and weights",
+    assumes="what is loaded into tiles comes at a multiple of the memory's bandwidth, which is in n_reuse",
+)
+def grouped_tile_bytes(C, w, n_reuse):
+    """Operands of w bytes that tiles of a grouped product load, if each serves n_reuse FLOP."""
+    return C * w / n_reuse
+
+
+@formula(
+    unit="seconds",
+    source="llama.cpp, ggml/src/ggml-cuda/mmq.cuh: load_tiles_q4_0 and its like, tiles of up to 128 columns",
+    assumes="each tile unpacks its weights again, in n_unpack operations of a lane each",
+)
+def unpack_seconds(n_weights, n_unpack, T, P_lanes):
+    """Time in which lanes unpack n_weights weights for products of T rows."""
+    return n_weights * maximum(T / 128, 1) * n_unpack / (P_lanes / 2)
+
+
+@formula(
+    unit="rows",
+    source="llama.cpp, ggml/src/ggml-cuda/mmq.cu and mmq.cuh: ncols_opt, tiles of up to 128 columns",
+    assumes="experts have the mean number of rows",
+)
+def tiled_rows(T):
+    """Rows of an expert with T rows, filled up to tiles of twice the mean or 128."""
+    return maximum(minimum(2 * T, T + 64), 8)
+
+
+@formula(
+    unit="bytes/s",
+    source="llama.cpp, issue 25859: what is not pinned is first copied into a pinned buffer, and then uploaded",
+)
+def unpinned_bandwidth(W_host, W):
+    """Bytes a second of weights in ordinary host memory that go to an accelerator over a link of W."""
+    return 1 / (1 / W_host + 1 / W)
+
+
+@formula(
     unit="seconds",
     source="SGLang, sglang/srt/managers/scheduler.py: scheduler_recv_interval",
     assumes="requests come at any moment",
@@ -49,6 +119,18 @@ def prompt_keys_in_reach(T, K, r):
 def poll_seconds(n_pass, tau):
     """Wait of a request for an engine that looks at what has come every n_pass passes of tau."""
     return (n_pass - 1) / 2 * tau
+
+
+@formula(
+    unit="seconds",
+    source=(
+        "SGLang, sglang/srt/managers/scheduler.py: event_loop_overlap; vLLM 0.14, release notes: async scheduling "
+        "is enabled by default"
+    ),
+)
+def scheduled_seconds(n_pass, share_w, tau):
+    """Wait for n_pass passes of tau that were scheduled before a request came; the share share_w of them waits."""
+    return n_pass * share_w * tau
 
 
 @formula(

@@ -51,6 +51,16 @@ def window_block_tokens(s, r, T, B):
     return (ceil_div(minimum(r - 1 + T, s), B) + 1) * B
 
 
+@formula(
+    unit="bytes",
+    source="vLLM, vllm/v1/core/sched/scheduler.py: the token budget is of a step, of all requests together",
+    assumes="the budget is one request's; shared by several it takes at most a block more of each",
+)
+def in_flight_bytes(U, M):
+    """What windows hold of the tokens of a step: a request with all of them has U bytes, between steps M."""
+    return U - M
+
+
 @formula(unit="blocks", source="vLLM, vllm/v1/kv_cache_interface.py: MambaSpec.max_memory_usage_bytes")
 def state_blocks(n_copies):
     """Blocks that a recurrent state takes: one each for the state and for its copies at ends of prefixes."""

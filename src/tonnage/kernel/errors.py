@@ -36,7 +36,9 @@ class OutOfRange(InvalidInput):
 
 
 class UnknownName(TonnageError):
-    """A name that no catalogue or registry knows; the message lists the nearest ones."""
+    """A name that no catalogue or registry knows; the message lists the nearest ones, and `nearest` has them."""
+
+    nearest: tuple[str, ...] = ()
 
 
 class InvalidPlan(TonnageError):

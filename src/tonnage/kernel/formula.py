@@ -16,13 +16,14 @@ from msgspec.json import decode
 
 from tonnage.kernel import prepared
 from tonnage.kernel.glossary import SYMBOLS
+from tonnage.kernel.polynomial import NUMBERS, Polynomial
 from tonnage.kernel.registry import Registry
 
 # A number, or a numpy array with one entry per plan: no operator tells them apart, and neither does the type checker.
 Number = Any
 Basis = Literal["rule", "analytic", "traced", "measured"]
 BASES: tuple[Basis, ...] = ("rule", "analytic", "traced", "measured")  # weakest first
-SCALARS = frozenset({int, float, bool})
+SCALARS = NUMBERS | {Polynomial}  # what is one number, and no array
 _LARGEST_POWER = 300  # e^300 is 1e130: the product of two still is a number
 
 

@@ -96,6 +96,7 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("X", "requests_per_second", "requests/s", "requests that come, or that are answered, in a second"),
         Symbol("X_max", "largest_rate", "requests/s", "requests a second that a replica can answer"),
         Symbol("O", "output_tokens", "tokens", "tokens of an answer"),
+        Symbol("s_mean", "mean_context", "tokens", "tokens of context of a request that decodes, on average"),
         Symbol("s_hit", "cached_tokens", "tokens", "tokens of a prompt that the engine has already"),
         Symbol("D_pool", "pool_tokens", "tokens", "tokens of cache that a replica holds"),
         Symbol(
@@ -124,12 +125,20 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("M", "bytes_in_question", "bytes", "an amount of memory that a rule starts from"),
         Symbol("U", "accelerator_memory", "bytes", "memory of one accelerator"),
         Symbol("P", "peak_flops_per_second", "FLOP/s", "dense peak of one accelerator"),
+        Symbol("P_int", "peak_integer_rate", "FLOP/s", "dense peak of products in 8-bit integers"),
+        Symbol("P_lanes", "peak_lane_rate", "FLOP/s", "peak in fp32 without tensor cores"),
+        Symbol("n_scale", "scale_operations", "operations", "operations that scale a sum of 32 products of integers"),
+        Symbol("n_reuse", "flop_per_operand", "FLOP", "products and sums that one operand serves in a tile"),
+        Symbol("n_unpack", "unpack_operations", "operations", "operations that unpack a weight into a tile"),
+        Symbol("n_weights", "weights_moved", "weights", "weights that are written out in 16 bits, or unpacked"),
+        Symbol("n_pairs", "scores", "scores", "scores of attention, one of each query, key and head"),
         Symbol("u", "utilization", "", "share of the peak, or of the memory, that is used"),
         Symbol("C", "compute", "FLOP", "training compute"),
         Symbol("W", "bandwidth", "bytes/s", "bytes a second that a link or a disk moves"),
         Symbol(
             "W_out", "bandwidth_between_nodes", "bytes/s", "bytes a second that each accelerator sends to other nodes"
         ),
+        Symbol("W_host", "host_memory_bandwidth", "bytes/s", "bytes a second that a program reads from host memory"),
         Symbol("nodes", "num_nodes", "nodes", "nodes that a group of ranks spans"),
         Symbol("W_copy", "copy_bandwidth", "bytes/s", "bytes a second that an accelerator copies in its own memory"),
         Symbol(
@@ -140,6 +149,9 @@ SYMBOLS: dict[str, Symbol] = {
         ),
         Symbol("n_pass", "passes", "passes", "times that a message goes round a ring"),
         Symbol("lat", "latency", "seconds", "time until the first byte of a message arrives"),
+        Symbol("lat_base", "start", "seconds", "time that a collective takes to start, whatever is sent"),
+        Symbol("n_inner", "steps_inside", "steps", "steps of a collective inside of nodes, one after the other"),
+        Symbol("n_across", "steps_between", "steps", "steps of a collective between nodes, one after the other"),
         Symbol("lat_in", "step_inside", "seconds", "latency of one step inside of a node"),
         Symbol("lat_out", "step_between_nodes", "seconds", "latency of one step between nodes"),
         Symbol("lat_gap", "message_gap", "seconds", "time that one more message takes, however short it is"),

@@ -49,8 +49,19 @@ class Registry(Mapping[str, T], Generic[T]):
         return len(self._items)
 
 
-def unknown(kind: str, name: str, known: Iterable[str], aliases: Iterable[str] = ()) -> UnknownName:
-    """The error for a name that is not among the known ones and their aliases, with the nearest of them."""
+def unknown(
+    kind: str,
+    name: str,
+    known: Iterable[str],
+    aliases: Iterable[str] = (),
+    *,
+    examples: Iterable[str] = (),
+    command: str = "",
+) -> UnknownName:
+    """The error for a name that is not among the known ones and their aliases, with the nearest of them.
+
+    Where none is near and they are too many to list: `examples` of them, and the `command` that lists all.
+    """
     others = list(aliases)
     names = [*known, *others]
     near = nearest(name, names)
@@ -58,6 +69,14 @@ def unknown(kind: str, name: str, known: Iterable[str], aliases: Iterable[str] =
         hint: str = Message("Did you mean {near}?", near=listed(map(repr, near)))
     elif len(names) <= 40:
         hint = Message("Known: {names}.", names=listed(map(_as_typed, sorted(names))))
+    elif command:
+        count = len(names) - len(others)
+        hint = Message(
+            "Examples: {examples}; `{command}` lists all {count}.",
+            examples=listed(examples),
+            command=command,
+            count=count,
+        )
     else:
         own = len(names) - len(others)
         hint = (
@@ -65,7 +84,7 @@ def unknown(kind: str, name: str, known: Iterable[str], aliases: Iterable[str] =
             if others
             else Message("{own} names are known.", own=own)
         )
-    return UnknownName(
+    error = UnknownName(
         Message(
             "no {kind} is called {name}. {hint}",
             kind=option_name(kind) if "_" in kind else kind,
@@ -73,6 +92,8 @@ def unknown(kind: str, name: str, known: Iterable[str], aliases: Iterable[str] =
             hint=hint,
         )
     )
+    error.nearest = tuple(near)
+    return error
 
 
 def _as_typed(name: str) -> str:

@@ -18,6 +18,7 @@ from tonnage.kernel import frames
 from tonnage.kernel.encoding import builtins
 from tonnage.kernel.formula import BASES, SCALARS, Basis, Formula, Number, maximum, text_of
 from tonnage.kernel.message import Series
+from tonnage.kernel.polynomial import Polynomial
 from tonnage.kernel.units import human
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ def term_fault(term: CheckedTerm) -> str:
     is the least and the largest of its array) and whether it is negative.
     """
     value = term.value
+    if type(value) is Polynomial:
+        return ""  # of the numbers that it stands for each is looked through
     if type(value) in SCALARS:
         least, is_finite = value, isinstance(value, int) or isfinite(value)  # a whole number may be of any size
     elif hasattr(value, "ndim"):

@@ -5,7 +5,7 @@ Only this file and the catalogue loader scale.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
@@ -16,9 +16,11 @@ KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40  # memory capacity
 KB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12  # bandwidth, disk, network
 GIGA, TERA, PETA = 10**9, 10**12, 10**15  # FLOP/s, parameters, tokens
 DAY, HOUR = 86400, 3600
+YEAR = 365 * DAY
 MONTH = 730 * HOUR  # as clouds bill: a twelfth of 8760 hours
 
 _SI = ((1e24, "Y"), (1e21, "Z"), (1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
+_MONEY_SCALES = ((1e12, "T"), (1e9, "B"), (1e6, "M"))
 _COUNT = ((1e12, " T"), (1e9, " B"), (1e6, " M"), (1, ""))
 _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
     "bytes": ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"), (1, "B")),
@@ -45,6 +47,7 @@ _BYTE_UNITS = {
 _TIME_UNITS: dict[str, int | Decimal] = {
     "": 1, "us": Decimal("1e-6"), "ms": Decimal("1e-3"), "s": 1, "sec": 1, "min": 60, "h": HOUR, "hour": HOUR,
     "hours": HOUR, "d": DAY, "day": DAY, "days": DAY, "w": 7 * DAY, "week": 7 * DAY, "weeks": 7 * DAY,
+    "month": MONTH, "months": MONTH, "月": MONTH,
     "y": 365 * DAY, "year": 365 * DAY, "years": 365 * DAY, "minutes": 60, "seconds": 1,
     "秒": 1, "分钟": 60, "小时": HOUR, "天": DAY, "周": 7 * DAY, "年": 365 * DAY,
 }  # fmt: skip
@@ -68,16 +71,62 @@ def human(value: float, unit: str) -> str:
         if abs(value) >= 100 or float(value).is_integer():
             return counted(value, unit)
         return _quantity(f"{value:.3g}", unit, unit)
+    if unit == "seconds" and abs(value) >= 2 * YEAR:
+        return _quantity(significant(value / YEAR), "years", "years")
     for scale, label in _SCALES.get(unit, ()):
         if abs(value) >= scale:
             return f"{value:,.0f} {label}" if scale == 1 and unit == "bytes" else f"{value / scale:.2f} {label}"
     if unit == "joules":
         return f"{value / 3600:.3g} Wh"
     if unit == "USD":
-        return f"{value:,.2f} USD" if abs(value) >= 0.1 or not value else f"{value:.2g} USD"
+        return f"{money(value)} USD"
     if isinstance(value, int) or float(value).is_integer():
         return counted(value, unit)
     return _quantity(f"{value:.4g}", unit, unit)
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """So many significant digits, thousands separated, never an exponent.
+
+    >>> significant(63550.7), significant(0.03), significant(9.999)
+    ('63,600', '0.0300', '10.0')
+    """
+    if value == 0:
+        return "0"
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])  # after rounding, so that 9.999 is 10.0
+    decimals = digits - 1 - exponent
+    return f"{round(value, decimals):,.{max(decimals, 0)}f}"
+
+
+def money(value: float) -> str:
+    """USD without the unit: millions and more with three digits, whole from 100 on, two decimals, three below 0.1.
+
+    >>> money(1091044.01), money(205.4), money(1.1287), money(0.0549), money(0.00012)
+    ('1.09 M', '205', '1.13', '0.055', '0.00012')
+    """
+    if abs(value) >= 999_999.5:
+        scale, letter = next((size, name) for size, name in _MONEY_SCALES if abs(value) >= 0.9999995 * size)
+        return f"{significant(value / scale)} {letter}"
+    if abs(value) >= 99.995:
+        return f"{value:,.0f}"
+    if abs(value) >= 0.1 or value == 0:
+        return f"{value:.2f}"
+    return f"{value:.3f}" if abs(value) >= 0.01 else significant(value, 2)
+
+
+def human_column(values: Sequence[float | None], unit: str) -> list[str]:
+    """As `human`, all in the unit of the largest, so that a column has one; "-" where a value is not known.
+
+    >>> human_column([85_899_345_920, 524_288_000, None], "bytes")
+    ['80.00 GiB', '0.49 GiB', '-']
+    """
+    known = [value for value in values if value]
+    largest, least = max(known, default=0), min(known, default=0)
+    fits = ((scale, label) for scale, label in _SCALES.get(unit, ()) if largest >= scale > 1)
+    scale, label = next(fits, (0.0, ""))
+    if not scale or least < scale / 100 or (unit == "seconds" and largest >= 2 * YEAR):
+        return ["-" if value is None else human(value, unit) for value in values]
+    return ["-" if value is None else f"{value / scale:,.2f} {label}" for value in values]
 
 
 def counted(value: float, things: str) -> str:
@@ -176,6 +225,24 @@ def parse_rate(text: str, what: str) -> int:
             example=_RATES.example,
         )
     return _whole(_scaled(bare, what, _RATES), text, what)
+
+
+_BITS = {"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
+_BIT_RATE = re.compile(r"([0-9][0-9_,.]*)\s*([kmgt]b)(?:ps|/s|its?/s|it/s)", re.IGNORECASE)
+
+
+def parse_link_rate(text: str, what: str) -> int:
+    """Bytes a second of a link, of which data sheets give bits or bytes: 400Gbps and 400Gb/s are bits, 50GB/s is
+    bytes; a bare number is bytes.
+
+    >>> parse_link_rate("400Gbps", "inter_node_bandwidth")
+    50000000000
+    """
+    bare = str(text).strip()
+    found = _BIT_RATE.fullmatch(bare)
+    if found is None or found[2].endswith("B"):
+        return parse_rate(bare, what)
+    return round(parse_number(found[1], what) * _BITS[found[2].lower()] / 8)
 
 
 def parse_seconds(text: str, what: str) -> float:

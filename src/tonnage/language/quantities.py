@@ -2,6 +2,8 @@
 not.
 """
 
+from collections.abc import Sequence
+
 from tonnage.kernel import units
 from tonnage.language import worded
 
@@ -9,6 +11,11 @@ from tonnage.language import worded
 def human(value: float, unit: str) -> str:
     """As units.human, with the words of the current language."""
     return worded(units.human(value, unit))
+
+
+def human_column(values: Sequence[float | None], unit: str) -> list[str]:
+    """As units.human_column, with the words of the current language."""
+    return list(map(worded, units.human_column(values, unit)))
 
 
 def counted(value: float, things: str) -> str:

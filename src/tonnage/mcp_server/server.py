@@ -8,8 +8,10 @@ import anyio
 from mcp import types
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
+from msgspec import UNSET
 
-from tonnage.documents.document import SCHEMA, ErrorDocument, builtins, encode
+from tonnage.documents.document import SCHEMA, ErrorDocument, Problem, builtins, encode
+from tonnage.interchange.asked import CHECK, checked
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.reach import Reach
 from tonnage.kernel.version import __version__
@@ -18,6 +20,7 @@ from tonnage.mcp_server.tools import BY_NAME, OPTIONS, listed, options_of_verb
 from tonnage.render.headline import headline
 from tonnage.verbs.answered import DETAILS, FULL, SUMMARY, DocumentedAnswer, document_of
 from tonnage.verbs.ask import asked, line
+from tonnage.verbs.wrong.fields import WrongQuestion, all_wrong
 
 HOST = "127.0.0.1"
 PATH = "/mcp"
@@ -36,6 +39,7 @@ SAYS = (
     'others. Ask with "detail": "full" for all of it, up to some 100,000 tokens.'
 )
 READS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=True)
+NOTHING = WrongQuestion()
 _LOG = logging.getLogger(__name__)
 
 
@@ -87,7 +91,7 @@ def answer(name: str, arguments: Mapping[str, Any], settings: Settings) -> types
         try:
             return _answer(name, arguments, settings)
         except TonnageError as error:
-            return _refused(type(error).__name__, str(error))
+            return _refused(type(error).__name__, str(error), _wrong(name, arguments, error, settings.within))
         except Exception:  # noqa: BLE001 - a question must not end the server
             _LOG.exception("a question to %s was not answered", shown(name))
             return _refused(
@@ -99,13 +103,16 @@ def _answer(name: str, arguments: Mapping[str, Any], settings: Settings) -> type
     question = dict(arguments)
     if name == OPTIONS:
         return _options(question, settings)
-    if name not in BY_NAME:
+    if name not in BY_NAME and name != CHECK:
         from tonnage.kernel.registry import unknown
 
-        raise unknown("tool", name, [*BY_NAME, OPTIONS])
+        raise unknown("tool", name, [*BY_NAME, CHECK, OPTIONS])
     detail = question.pop("detail", SUMMARY)
     if detail not in DETAILS:
         raise InvalidInput(f"detail is {SUMMARY} or {FULL}. Got {shown(detail)}.")
+    if name == CHECK:
+        document = builtins(checked(question, settings.within, detail).document)
+        return _result("\n".join([headline(document), *([] if detail == FULL else [SAYS])]), document, settings.text)
     reply = asked(BY_NAME[name].verb, question, settings.within, lambda answer: _told(answer, detail))
     first, document = reply.document
     lines = [first, f"command: {line(reply.words)}", *([] if detail == FULL else [SAYS])]
@@ -131,9 +138,31 @@ def _options(question: Mapping[str, Any], settings: Settings) -> types.CallToolR
     return _result(f"{count} options of {verb}; explain says what each means", builtins(document), settings.text)
 
 
-def _refused(kind: str, message: str) -> types.CallToolResult:
-    document = builtins(ErrorDocument(error={"kind": kind, "message": message}))
-    return _result(f"error: {message}", document, in_text=False, is_error=True)
+def _wrong(name: str, arguments: Mapping[str, Any], error: TonnageError, within: Reach) -> WrongQuestion:
+    """All that is wrong with the question of a tool."""
+    if name not in BY_NAME:
+        return WrongQuestion()
+    question = {field: value for field, value in arguments.items() if field != "detail"}
+    return all_wrong(BY_NAME[name].verb, question, error, within)
+
+
+def _refused(kind: str, message: str, wrong: WrongQuestion = NOTHING) -> types.CallToolResult:
+    error = ErrorDocument(error={"kind": kind, "message": message})
+    lines = [f"error: {message}"]
+    if wrong.problems:
+        error.errors = list(wrong.problems)
+        error.corrected = wrong.command or UNSET
+    if len(wrong.problems) > 1:
+        lines += [_line_of(problem) for problem in wrong.problems]
+    if wrong.command:
+        lines.append(f"corrected: {wrong.command}")
+    return _result("\n".join(lines), builtins(error), in_text=False, is_error=True)
+
+
+def _line_of(problem: Problem) -> str:
+    """A field that cannot be used, as a line."""
+    near = f" (nearest: {', '.join(problem.nearest)})" if problem.nearest else ""
+    return f"{problem.input}: {problem.problem}{near}" if problem.input else problem.problem
 
 
 def _result(text: str, document: Any, in_text: bool, *, is_error: bool = False) -> types.CallToolResult:

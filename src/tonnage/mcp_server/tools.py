@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tonnage.documents.document import OptionsDocument
+from tonnage.interchange.asked import ABOUT, CHECK
 from tonnage.question.form import CONTENTS
 from tonnage.question.option import Option
 from tonnage.question.verbs import form_of
@@ -27,7 +28,8 @@ VARIED = (
 )
 OPTIONS = "options"  # the tool that names all options of a verb
 AS_ABOVE = "as of train"
-SHORT = 70  # characters of what is said of an option, without its unit and default
+SHORT = 50  # characters of what is said of an option, without its unit and default
+LONGEST_DEFAULT = 35
 BREAKS = re.compile(r"[,;:] | \(")  # where a help may end
 
 
@@ -108,6 +110,23 @@ OTHERS = {
         "properties": {"verb": {"type": "string", "enum": [tool.verb for tool in TOOLS if tool.verb != "explain"]}},
         "required": ["verb"],
         "additionalProperties": False,
+    },
+}
+
+CHECKS = {
+    "name": CHECK,
+    "description": (
+        "Does what another tool's config, command or job script asks for fit? `read` has the keys that were not "
+        "understood."
+    ),
+    "input_schema": {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string", "description": ABOUT["text"]},
+            "model": {"type": "string", "description": "where the text names none"},
+            "on": {"type": "string", "description": "the machines, or the accelerator alone"},
+        },
+        "required": ["text"],
     },
 }
 
@@ -194,11 +213,11 @@ def brief(option: Option) -> str:
     if len(about) > SHORT:
         ends = [found.start() for found in BREAKS.finditer(about[:SHORT])]
         about = f"{about[: ends[-1]]}, ..." if ends else about
-    default = f" (default: {option.default})" if option.default and len(option.default) <= SHORT // 2 else ""
+    default = f" (default: {option.default})" if option.default and len(option.default) <= LONGEST_DEFAULT else ""
     return about + (f" [{option.unit}]" if option.unit else "") + default
 
 
 def listed() -> list[dict[str, Any]]:
     """The tools, as an assistant is told of them."""
     told = [{"name": tool.verb, "description": description(tool), "input_schema": input_schema(tool)} for tool in TOOLS]
-    return [*told, OTHERS]
+    return [*told, CHECKS, OTHERS]

@@ -99,7 +99,7 @@ def kind(text: str) -> str:
         return "catalogue"
     if _derived(text) is not None:
         return "derivative"
-    return "hub" if names.repository(text) is not None else "unknown"
+    return "hub" if names.repository(text) is not None and not local.is_missing_file(text) else "unknown"
 
 
 def _contents(text: str, revision: str | None, offline: bool | None) -> Contents:
@@ -116,6 +116,8 @@ def _contents(text: str, revision: str | None, offline: bool | None) -> Contents
         contents = _catalogued(text) or _derived(text)
         if contents is not None:
             return contents
+    if reference is None and local.is_missing_file(text) and _catalogued(text) is None:
+        raise local.no_such_file(text)
     reference = reference or names.repository(text)
     if reference is not None:
         return _remote(reference, revision, offline)
@@ -210,7 +212,14 @@ def _unknown(text: str) -> TonnageError:
     held = local.held_back(text) or not_yet(text)
     if held is not None:
         return held
-    nearest = unknown("model", text[:200], model_names(), aliases("models"))
+    nearest = unknown(
+        "model",
+        text[:200],
+        model_names(),
+        aliases("models"),
+        examples=("llama-3.1-8b", "qwen3-32b"),
+        command="tonnage models",
+    )
     return UnknownName(
         Message(
             "{found} Or give a folder, a config.json, owner/name of the Hugging Face Hub, or modelscope:owner/name.",

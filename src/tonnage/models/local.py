@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
-from tonnage.kernel.message import listed
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.reach import allowed_file, allowed_member, called, is_folder, is_root, is_there, reads_files
+from tonnage.kernel.registry import nearest
 from tonnage.models.contents import Contents
 from tonnage.models.not_models import ADAPTER_CONFIG, PIPELINE
 from tonnage.user_files import file_size, open_regular, read_part
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tonnage.models.places import File
 
 MAX_FILES = 100_000
+MAX_COMPARED, MAX_NEAR = 1_000, 3  # files of a folder that are compared with one that is not there; that are named
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
 _ENDINGS = (".json", ".safetensors", ".gguf", ".toml")
 
@@ -25,7 +27,7 @@ class Folder:
     """The files of one folder, without subfolders."""
 
     def __init__(self, path: Path, only: str | None = None):
-        self.path, self.label = path, called(path)
+        self.path, self.label = path, _label(path)
         self.name = _name(path)
         self.names: Sequence[str] = [only] if only else _names(path)
 
@@ -50,6 +52,14 @@ class Folder:
 
     def read_each(self, names: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
         return [read(name) for name in names]
+
+
+def _label(folder: Path) -> str:
+    """What errors and sources call a folder: the current one by its whole path, since "." says nothing."""
+    label = called(folder)
+    if label != ".":
+        return label
+    return "the folder of models" if is_root(folder) else str(folder.absolute())
 
 
 def _name(folder: Path) -> str:
@@ -96,8 +106,57 @@ def find(text: str) -> Path | None:
     if not looks_like_path(text):
         return None
     if not there:
-        raise InvalidInput("there is no file or folder {text}.", text=shown(text, 300))
+        raise no_such_file(text)
     return path
+
+
+def is_missing_path(text: str) -> bool:
+    """Whether a text that can only be a path names nothing that is there."""
+    return looks_like_path(text) and "\0" not in text and not _exists(allowed_file(text))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def is_missing_file(text: str) -> bool:
+    """Whether a text that names no file, no model and no site is the path of a file that is not there: by the ending of
+    a model's file, or by its folders. owner/name.gguf is one too.
+    """
+    return ":" not in text and "@" not in text and (text.lower().endswith(_ENDINGS) or text.count("/") > 1)
+
+
+def no_such_file(text: str) -> InvalidInput:
+    """The error for a file that is not there, with files of that folder that are called alike."""
+    allowed_file(text)
+    hint = ""
+    if near := near_files(text):
+        hint = Message("Did you mean {near}?", near=joined(" or ", map(repr, near)))
+    elif text.endswith(".gguf") and text.count("/") == 1:
+        hint = Message("A repository of the Hugging Face Hub is written {reference}.", reference=f"hf:{text}")
+    missing = Message("there is no file or folder {text}.", text=shown(text, 300))
+    return InvalidInput(joined(" ", filter(None, (missing, hint))))
+
+
+def near_files(text: str) -> list[str]:
+    """Files of models, and folders, that are called nearly as a path that is not there; nothing where the folder cannot
+    be listed.
+    """
+    try:
+        folder = allowed_file(text).parent
+        with os.scandir(folder) as entries:
+            names = [
+                entry.name
+                for _, entry in zip(range(MAX_COMPARED), entries, strict=False)
+                if entry.name.endswith(_ENDINGS) or entry.is_dir()
+            ]
+    except (OSError, InvalidInput):
+        return []
+    before = text[: len(text) - len(Path(text).name)]
+    return [f"{before}{name}" for name in nearest(Path(text).name, names)[:MAX_NEAR]]
 
 
 def looks_like_path(text: str) -> bool:

@@ -63,12 +63,16 @@ class TokenCache(Struct, frozen=True, eq=False):
 
 
 class StateCache(Struct, frozen=True, eq=False):
-    """A layer's state for a request, of a size independent of its length: of a recurrence or a convolution."""
+    """A layer's state for a request, of a size independent of its length: of a recurrence or a convolution.
+
+    `of_pages`: an engine with pools keeps one for every page of the layer's window (DeepSeek-V4's groups that overlap).
+    """
 
     name: str
     elements: int
     heads: int = 0
     bytes_per_element: float | None = None  # None: the type of the activations
+    of_pages: bool = False
 
 
 class Saved(Struct, frozen=True, eq=False):

@@ -222,7 +222,10 @@ class CompressedAttention(Op, frozen=True, eq=False, kw_only=True):
     def _state(self, width: int) -> StateCache:
         """The groups that are not complete: key and gate of each of their tokens, in fp32."""
         return StateCache(
-            "compressor state", 2 * self._series * self.ratio * self._series * width, bytes_per_element=FP32
+            "compressor state",
+            2 * self._series * self.ratio * self._series * width,
+            bytes_per_element=FP32,
+            of_pages=self.overlap,
         )
 
     def saved(self, kernels: Kernels) -> tuple[Saved, ...]:

@@ -7,7 +7,7 @@ from math import isfinite
 
 from tonnage.kernel.errors import InvalidInput, OutOfRange, shown
 from tonnage.kernel.message import Message, option_name
-from tonnage.kernel.units import DAY, parse_count, parse_number, parse_rate, parse_seconds, parse_usd
+from tonnage.kernel.units import DAY, parse_count, parse_link_rate, parse_number, parse_rate, parse_seconds, parse_usd
 
 LARGEST = 10**18  # tokens, steps, USD, seconds: more than anybody will ever train, spend or wait for
 DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
@@ -20,20 +20,31 @@ def deadline_seconds(text: float | str | None, today: date | None, name: str = "
     written = text.strip() if isinstance(text, str) else f"{text:g}"
     if DATE.fullmatch(written):
         return _until(written, today)
-    if re.fullmatch(r"[-+0-9.,_eE]+", written):
+    is_other_date = re.fullmatch(r"\d+([./-])\d+\1\d+", written)
+    if not is_other_date and re.fullmatch(r"[-+0-9.,_eE]+", written):
         raise InvalidInput(
             "{name} needs a unit, such as 30d or 2w, or is a date such as 2027-01-31. Got {said}.",
             name=option_name(name),
             said=shown(written),
         )
-    seconds = parse_seconds(written, name)
-    if not 0 < seconds <= LARGEST:
+    if is_other_date or not re.match(r"[-+]?[0-9.]", written):
         raise InvalidInput(
-            "{name} must be more than 0, such as 30d or 2w, and at most {largest:.0e} s. Got {said}.",
+            "{name} must be a time such as 30d, 2w or 12h, or the last day, such as 2027-01-31. Got {said}.",
             name=option_name(name),
-            largest=LARGEST,
             said=shown(written),
         )
+    span = Message(
+        "{name} must be more than 0, such as 30d or 2w, and at most {largest:.0e} s. Got {said}.",
+        name=option_name(name),
+        largest=LARGEST,
+        said=shown(written),
+    )
+    try:
+        seconds = parse_seconds(written, name)
+    except OutOfRange:
+        raise InvalidInput(span) from None
+    if not 0 < seconds <= LARGEST:
+        raise InvalidInput(span)
     return seconds
 
 
@@ -96,9 +107,31 @@ def duration(name: str, value: object) -> float | None:
     return positive(name, value, parse_seconds, " s")
 
 
+MOST_BARE = {"ttft": 100.0, "tpot": 10.0}  # seconds of a limit on waiting that are believed without a unit
+
+
+def wait(name: str, value: object) -> float | None:
+    """A limit on TTFT or TPOT in seconds. A large number without a unit is refused: benchmarks take milliseconds."""
+    seconds = duration(name, value)
+    bare = isinstance(value, int | float) or (isinstance(value, str) and re.fullmatch(r"[\d.,_]+", value.strip()))
+    if seconds is not None and bare and seconds >= MOST_BARE[name]:
+        raise InvalidInput(
+            "{name} needs a unit: write {number}ms or {number}s. Got {value}.",
+            name=option_name(name),
+            number=f"{seconds:g}",
+            value=shown(value),
+        )
+    return seconds
+
+
 def rate(name: str, value: object) -> float | None:
     """Bytes a second."""
     return positive(name, value, parse_rate)
+
+
+def link_rate(name: str, value: object) -> float | None:
+    """Bytes a second of a link, also written in bits."""
+    return positive(name, value, parse_link_rate)
 
 
 def money(name: str, value: object) -> float | None:

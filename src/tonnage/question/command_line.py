@@ -63,6 +63,8 @@ def text_of(name: str, value: Any, several: Container[str] = ()) -> str:
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     if isinstance(value, Sequence) and value:
         return (";" if name in several else ",").join(OWN if item is None else text_of(name, item) for item in value)
+    if isinstance(value, Sequence):
+        raise InvalidInput("{name} is an empty list: give it a value, or leave it out.", name=option_name(name))
     raise InvalidInput(
         "{name} takes a number, a text, true, false or a list of these. Got {value}.",
         name=option_name(name),

@@ -12,6 +12,7 @@ from tonnage.question.form import Form
 
 Said = Mapping[str, tuple[str, str]]  # option -> how it was typed, and its value
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*", re.ASCII)
+_COUNTS = re.compile(r"^(?:\d+x)+")  # of nodes and accelerators, before the name of one
 _QUOTED = re.compile(r"'([^']+)'")
 _PARTS = (re.compile(r"[,;]"), re.compile(r"[,;x= ]"))
 
@@ -22,7 +23,13 @@ def in_question(error: BaseException, form: Form, question: Mapping[str, Any]) -
     def field(name: str) -> str:
         option = form.flags.get(name)
         typed = name.removeprefix("--").replace("-", "_")
-        return name if option is None or "json" not in option.faces else typed if typed in question else option.name
+        if typed in question:
+            return typed
+        known = form.options.get(typed)
+        if known is not None:
+            other_names = (flag.lstrip("-").replace("-", "_") for flag in known.short)
+            return next((other for other in other_names if other in question), name if option is None else known.name)
+        return name if option is None or "json" not in option.faces else option.name
 
     text = spelled(error, field)
     texts = {name: (name, _joined(value)) for name, value in question.items() if not isinstance(value, bool | Mapping)}
@@ -45,7 +52,7 @@ def names(text: str, name: str) -> bool:
 
 
 def _has(value: str, part: str) -> bool:
-    return part in (value, repr(value)[1:-1]) or any(
+    return part in (value, repr(value)[1:-1], _COUNTS.sub("", value)) or any(
         part in (piece.strip() for piece in between.split(value)) for between in _PARTS
     )
 

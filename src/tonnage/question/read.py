@@ -12,6 +12,7 @@ from tonnage.question.command_line import text_of, values_to_vary, words_alone
 from tonnage.question.form import CHOOSING, CONTENTS, SWITCHES, WHOLE, Form, Given
 from tonnage.question.naming import in_question
 from tonnage.question.option import Option
+from tonnage.question.owners import other_verb_sentence
 from tonnage.question.subjects.maximum import NAMES
 from tonnage.question.verbs import FORMS, form_of, forms_of, kind_of
 from tonnage.spelling import meant, ours
@@ -60,6 +61,20 @@ def read(verb: str, question: Mapping[str, Any]) -> Read:
     return Read(question, form, kind, arguments)
 
 
+def read_field(form: Form, name: Any, value: Any) -> tuple[Option, Any] | None:
+    """The option that one field gives and its text, as `read` does of all; None where it gives none."""
+    _check_field(form.verb, name, value)
+    named = list(_named(form, {name: value}))
+    return (named[0][1], _written(form, name, value)) if named else None
+
+
+def near_fields(form: Form, name: Any) -> list[str]:
+    """Fields that a name which is none may stand for, the likeliest first."""
+    if not isinstance(name, str) or len(name) > LONGEST_NAME:
+        return []
+    return meant(name, form.of_face("json"), alike=not other_verb_sentence(name, form))
+
+
 @contextmanager
 def in_fields(read: Read) -> Iterator[None]:
     """Errors within name fields of the question, where a command line would name its options."""
@@ -80,16 +95,17 @@ def _check_shape(verb: str, question: Mapping[str, Any]) -> None:
         raise InvalidInput("{@what} is needed: the quantity whose maximum is asked for, {names}.", names=listed(NAMES))
     if question.get("train") is True and question.get("serve") is True:
         raise InvalidInput("train and serve are two questions: give one. Got both.")
-    forms = forms_of(verb)
     for name, value in question.items():
-        if isinstance(value, Mapping) and name == "vary":
-            several = list(value.values())
-        else:
-            several = [value]
-        for values in several:
-            if isinstance(values, list):
-                _check_list(forms, name, values)
-        _check_name(verb, name)
+        _check_field(verb, name, value)
+
+
+def _check_field(verb: str, name: Any, value: Any) -> None:
+    """What is wrong with a field whatever its option is."""
+    several = list(value.values()) if isinstance(value, Mapping) and name == "vary" else [value]
+    for values in several:
+        if isinstance(values, list):
+            _check_list(forms_of(verb), name, values)
+    _check_name(verb, name)
 
 
 def _check_list(forms: tuple[Form, ...], name: str, values: list[Any]) -> None:
@@ -196,7 +212,9 @@ def _typed(form: Form, question: Mapping[str, Any]) -> dict[str, str]:
     fields: dict[str, str] = {}
     for name, option in _named(form, question):
         before = fields.setdefault(option.name, name)
-        if question[before] != question[name]:  # of a command line the later one counts; fields have no order
+        if (
+            before != name and question[before] != question[name]
+        ):  # of a command line the later one counts; fields have no order
             raise InvalidInput(
                 "{before} and {name} are two names of one field: give one. Got {question} and {question2}.",
                 before=option_name(before),
@@ -212,7 +230,10 @@ def _find(form: Form, name: str) -> Option | None:
     option = form.options.get(name)
     if option is not None and option.alone:
         return option
-    (flag,) = ours([f"--{name.replace('_', '-')}"], form.flags, form.reads_as)
+    try:
+        (flag,) = ours([f"--{name.replace('_', '-')}"], form.flags, form.reads_as)
+    except InvalidInput as error:
+        raise InvalidInput(in_question(error, form, {name: None})) from None
     known = form.flags.get(flag)
     return None if known is None or (flag.startswith("--no-") and flag != known.flag) else known
 
@@ -228,7 +249,11 @@ def _meant(verb: str, name: Any) -> str:
 
 def _unknown_field(form: Form, name: str) -> UnknownName:
     known = form.of_face("json")
-    near = meant(name, known)
+    other_verb = other_verb_sentence(name, form)
+    near = meant(name, known, alike=not other_verb)
+    if other_verb:
+        hints = [Message("Did you mean {near}?", near=joined(" or ", map(repr, near)))] if near else []
+        return UnknownName(joined(" ", (other_verb, *hints)))
     if near:
         hint: str = Message("Did you mean {near}?", near=joined(" or ", map(repr, near)))
     elif len(known) <= FEW:

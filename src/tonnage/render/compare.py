@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from tonnage.kernel.units import human
 from tonnage.language import current, say, worded
 from tonnage.language.columns import left, right, wrapped
 from tonnage.language.columns import width as columns
-from tonnage.language.quantities import counted
+from tonnage.language.quantities import counted, human_column
+from tonnage.render.compared_figures import WHOLE, figure_text
 from tonnage.render.prompts import with_prompts
 from tonnage.render.text import table_lines
 from tonnage.render.tone import Tone, Toned
@@ -72,6 +72,7 @@ class _Table:
         self.made, self.cells = comparison, comparison.cells
         self.across = None if rows else pivot(comparison)
         self.figures = shown(comparison, show, across=self.across is not None)
+        self._columns: dict[str, list[str]] = {}  # those of bytes and of seconds, in one unit each
         self.best, self.reasons, self.counts = _marked(comparison), reasons(comparison), comparison.counts
 
     def first_line(self) -> str:
@@ -130,7 +131,8 @@ class _Table:
         ]
         models = next(axis.varies for axis in comparison.axes if axis.name == "model")
         where = ", ".join([*at[:1], cell.row["on"], *at[1:]] if models else [cell.row["on"], *at])
-        return where, f"{_figure(comparison.key, cell.row)} {say(comparison.key.short)}{self._whose_prices()}"
+        figure = figure_text(comparison.key, cell.row, WHOLE)
+        return where, f"{figure} {say(comparison.key.short)}{self._whose_prices()}"
 
     def _whose_prices(self) -> str:
         """Beside a figure of money whose prices it has, where single answers have cheaper ones."""
@@ -261,7 +263,17 @@ class _Table:
         if row["verdict"] not in ("fits", *MARKS):
             return self._verdict(row)
         mark = MARKS.get(row["verdict"], "") + ("*" if number in across.best else "")
-        return [mark, *(_figure(column, row) for column in self.figures)]
+        return [mark, *(self._figure(column, number) for column in self.figures)]
+
+    def _figure(self, column: Column, number: int) -> str:
+        """A figure of a cell, in the unit of its column."""
+        row = self.cells[number].row
+        if column.unit not in ("bytes", "seconds") or row[column.name] is None or not ran(column, row):
+            return figure_text(column, row, WHOLE)
+        if column.name not in self._columns:
+            values = [cell.row[column.name] if ran(column, cell.row) else None for cell in self.cells]
+            self._columns[column.name] = human_column(values, column.unit)
+        return self._columns[column.name][number]
 
     def _in_one(self, number: int, across: Pivot) -> str:
         """A cell of Markdown: its figures with what they are, bold where it is the best of its column."""
@@ -320,7 +332,7 @@ class _Table:
             number in (rows := self.best.get(column.name, ())) and 2 * len(rows) <= len(self.cells)
             for column in figures
         ]
-        texts = [_figure(column, cell.row) for column in figures]
+        texts = [self._figure(column, number) for column in figures]
         return [
             *labels,
             self._verdict(cell.row),
@@ -334,22 +346,6 @@ class _Table:
 
 def _wrapped(text: str, width: int) -> list[str]:
     return wrap(text, width, break_on_hyphens=False) if current() == "en" else wrapped(text, width)
-
-
-def _figure(column: Column, row: Any) -> str:
-    """A figure under a heading that says what it is."""
-    value = row[column.name]
-    if value is None or not ran(column, row):
-        return "-"
-    if column.name == "accelerators":
-        return f"{value:,}/{row['accelerators_paid']:,}" if part_paid(row) else f"{value:,}"
-    if column.name == "mfu":
-        return f"{100 * value:.1f} %"
-    if column.unit == "USD":
-        return f"{value:,.0f}" if value >= 1000 else human(value, "USD").removesuffix(" USD")
-    if column.unit in ("bytes", "seconds"):
-        return human(value, column.unit)
-    return f"{value:,.0f}" if value >= 100 or isinstance(value, int) else f"{value:.3g}"
 
 
 def _marked(comparison: Comparison) -> dict[str, list[int]]:

@@ -11,7 +11,13 @@ SECONDS = (
     "restart_seconds",
     "checkpoint_interval",
 )
-RATES = ("storage_bandwidth", "storage_read_bandwidth", "host_update_bandwidth")
+RATES = (
+    "storage_bandwidth",
+    "storage_read_bandwidth",
+    "host_update_bandwidth",
+    "inter_node_bandwidth",
+    "intra_node_bandwidth",
+)
 UNITS = {
     **dict.fromkeys(SECONDS, "seconds"),
     **dict.fromkeys(RATES, "bytes/s"),

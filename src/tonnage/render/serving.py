@@ -93,7 +93,7 @@ def serving_ends(document: Mapping[str, Any]) -> list[str]:
     if "launch" in serving:
         lines += [
             say("start it: {line}", line=line) if not i else f"{' ' * 10}{line}"
-            for i, line in enumerate(serving["launch"].splitlines())
+            for i, line in enumerate(worded(serving["launch"]).splitlines())
         ]
     return lines
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tonnage.kernel.message import listed
 from tonnage.kernel.part_names import TTFT
 from tonnage.kernel.term import Term
 from tonnage.language import say, worded
@@ -11,6 +12,7 @@ from tonnage.language.columns import width as columns
 from tonnage.language.quantities import counted, human
 from tonnage.render.advice import advice_line, nearest_line
 from tonnage.render.bill import bill_lines, named
+from tonnage.render.brief.read import key_lines, read_line
 from tonnage.render.brief.verdict import verdict_line
 from tonnage.render.inputs import unit_of
 from tonnage.render.prompts import prompt_words, with_prompts
@@ -28,7 +30,7 @@ TOGETHER = {
 SUM = "the sum of these"
 SPEED = ("mfu", "hfu", "tokens_per_second")  # said behind the time of a step
 MIN_COMPUTE_FACTOR = 1.1  # compute over that of the best model that is as good
-SAID = ("Besiroglu 2024", "Hoffmann 2022")  # fits of Chinchilla's law; the document has all
+ASKED = ("Besiroglu 2024", "Hoffmann 2022")  # fits of Chinchilla's law; the document has all
 REQUESTS = "requests a second"
 NO_UNITS: Mapping[str, str] = {}
 HIDDEN = frozenset({"runtime_version", "engine_version"})
@@ -46,6 +48,8 @@ def answer_lines(
     opens too;
     `opened`: those that are shown without it."""
     lines = [verdict_line(document), ""]
+    if read := document.get("read"):
+        lines += [read_line(read), *key_lines(read), ""]
     lines += inputs_lines(document["question"])
     lines += ["", *tree_lines(memory, depth=99 if formulas else 2, formulas=formulas)]
     lines += _figures(document)
@@ -145,6 +149,8 @@ def quantity(value: float, unit: str) -> str:
 
 
 def _origin(entry: Mapping[str, Any]) -> str:
+    if entry["from"] == "file":
+        return say("from {keys}", keys=listed(entry.get("keys", ()))) if entry.get("keys") else say("file")
     if entry["from"] == "given":
         return ""
     why = str(entry.get("why", ""))
@@ -167,7 +173,9 @@ def _figures(document: Mapping[str, Any]) -> list[str]:
         if key in document:
             lines.append(f"{named(document[key])}{_behind(document, key)}")
     lines += [
-        named(value) for name, value in document.get("run", {}).items() if isinstance(value, dict) and name not in SPEED
+        named(value)
+        for name, value in document.get("run", {}).items()
+        if isinstance(value, dict) and name not in (*SPEED, "meets_deadline")  # the first line says it
     ]
     lines += _overtrained(document.get("run", {}))
     lines += [] if "serving" in document else bill_lines(document)
@@ -216,7 +224,7 @@ def _overtrained(run: Mapping[str, Any]) -> list[str]:
     factors = say(", ").join(
         say("{factor} times ({fit})", factor=f"{row['factor']['value']:.3g}", fit=row["fit"])
         for row in fits
-        if row["fit"] in SAID
+        if row["fit"] in ASKED
     )
     size, data = human(best["parameters"]["value"], "parameters"), human(best["tokens"]["value"], "tokens")
     return [

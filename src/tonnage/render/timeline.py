@@ -7,15 +7,10 @@ from typing import Any
 
 from tonnage.language import say, worded
 from tonnage.language.quantities import human
+from tonnage.render.palette import colour, memory_part
 
-COLOURS = {
-    "parameter": "#4c78a8",
-    "gradient": "#e45756",
-    "optimizer": "#72b7b2",
-    "buffer": "#9d755d",
-    "activation": "#54a24b",
-    "temporary": "#f2b134",
-}
+CATEGORIES = ("parameter", "gradient", "optimizer", "buffer", "activation", "temporary")  # from the axis upwards
+LIMIT, GRID, INK, PAPER = colour("bad"), colour("line"), colour("ink"), colour("field")
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 1200, 560, 90, 110, 60, 100
 MIN_MARK_DISTANCE = 14  # between the names of two marks
 
@@ -26,7 +21,7 @@ def timeline_svg(title: str, line: dict[str, Any], marks: list[dict[str, Any]], 
     """
     positions = line["positions"]
     columns = {
-        name: line["bytes_by_category"][name] for name in COLOURS if any(line["bytes_by_category"].get(name, ()))
+        name: line["bytes_by_category"][name] for name in CATEGORIES if any(line["bytes_by_category"].get(name, ()))
     }
     totals = [sum(column[i] for column in columns.values()) for i in range(len(positions))]
     top = max([*totals, limit or 0, 1]) * 1.05
@@ -45,30 +40,34 @@ def timeline_svg(title: str, line: dict[str, Any], marks: list[dict[str, Any]], 
         edge = [f"{x(p):.1f},{y(s):.1f}" for p, s in zip(positions, above, strict=True)]
         back = [f"{x(p):.1f},{y(s):.1f}" for p, s in zip(reversed(positions), reversed(below), strict=True)]
         parts.append(
-            f'<polygon points="{" ".join(edge + back)}" fill="{COLOURS[name]}"><title>{worded(name)}</title></polygon>'
+            f'<polygon points="{" ".join(edge + back)}" fill="{_colour(name)}"><title>{worded(name)}</title></polygon>'
         )
         below = above
     parts += _marks(marks, x)
     if limit is not None:
         parts.append(
-            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(limit):.1f}" y2="{y(limit):.1f}" stroke="#c00" '
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(limit):.1f}" y2="{y(limit):.1f}" stroke="{LIMIT}" '
             'stroke-dasharray="6 4"/>'
         )
     if totals:
         at = totals.index(max(totals))
         parts.append(
-            f'<circle cx="{x(positions[at]):.1f}" cy="{y(totals[at]):.1f}" r="4" fill="none" stroke="#000"/>'
+            f'<circle cx="{x(positions[at]):.1f}" cy="{y(totals[at]):.1f}" r="4" fill="none" stroke="{INK}"/>'
             f'<text x="{x(positions[at]):.1f}" y="{y(totals[at]) - 8:.1f}" '
             f'text-anchor="middle">{human(totals[at], "bytes")}</text>'
         )
     return "\n".join([*parts, *_legend(list(columns)), "</svg>\n"])
 
 
+def _colour(category: str) -> str:
+    return colour(memory_part(category).colour)
+
+
 def _head(title: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
         f'height="{HEIGHT}" font-family="sans-serif" '
-        f'font-size="12"><rect width="100%" height="100%" fill="#fff"/><text x="{LEFT}" y="22" '
+        f'font-size="12"><rect width="100%" height="100%" fill="{PAPER}"/><text x="{LEFT}" y="22" '
         f'font-size="15">{escape(worded(title))}</text>'
     )
 
@@ -78,7 +77,7 @@ def _grid(top: float, y: Any) -> list[str]:
     for step in range(6):
         size = top * step / 5
         elements.append(
-            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(size):.1f}" y2="{y(size):.1f}" stroke="#ddd"/>'
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(size):.1f}" y2="{y(size):.1f}" stroke="{GRID}"/>'
             f'<text x="{LEFT - 6}" y="{y(size) + 4:.1f}" text-anchor="end">{human(size, "bytes")}</text>'
         )
     return elements
@@ -90,7 +89,7 @@ def _marks(marks: list[dict[str, Any]], x: Any) -> list[str]:
     for mark in marks:
         at = x(mark["position"])
         elements.append(
-            f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="#555" stroke-width="0.6"/>'
+            f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="{INK}" stroke-width="0.6"/>'
         )
         if named and at - last < MIN_MARK_DISTANCE:
             named += f"{say(', ')}{worded(mark['name'])}"
@@ -116,7 +115,7 @@ def _legend(names: list[str]) -> list[str]:
     for place, name in enumerate(names):
         left = LEFT + 110 * place
         elements.append(
-            f'<rect x="{left}" y="34" width="12" height="12" fill="{COLOURS[name]}"/><text x="{left + 16}" '
+            f'<rect x="{left}" y="34" width="12" height="12" fill="{_colour(name)}"/><text x="{left + 16}" '
             f'y="44">{worded(name)}</text>'
         )
     return elements

@@ -41,6 +41,7 @@ NEWEST = TrainingRuntime(
     gradients_persist=False,
     framework="fsdp2",
     listed=1,
+    options=("moe_token_dispatcher_type",),  # torchtitan 0.2: parallelism.expert_parallel_comm_backend
     code="torchtitan",
     flavours={PEFT_CODE: "eager"},
     makes_on_accelerator=True,

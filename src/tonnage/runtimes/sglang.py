@@ -53,6 +53,21 @@ TRACKED = frozenset(
         "KimiK3ForConditionalGeneration",
     ]
 )
+# Architectures for which --moe-runner-backend auto takes flashinfer_trtllm on data-centre Blackwell: pull requests
+# 11816, 13489 and 38374 (all others run Triton's kernels)
+FUSED = frozenset(
+    [
+        "DeepseekV3ForCausalLM",
+        "DeepseekV32ForCausalLM",
+        "DeepseekV4ForCausalLM",
+        "GlmMoeDsaForCausalLM",
+        "GptOssForCausalLM",
+        "KimiK25ForConditionalGeneration",
+        "Llama4ForConditionalGeneration",
+        "Qwen3MoeForCausalLM",
+        "Qwen3NextForCausalLM",
+    ]
+)
 STATES = 0.9 / 1.9  # mamba_full_memory_ratio 0.9: of states over the cache of attention
 
 
@@ -146,6 +161,15 @@ def _nodes(spread: Spread) -> tuple[list[str], list[str]]:
 
 
 NEWEST = ServingRuntime(
+    # as vLLM: the same kernels
+    fuses_mixtures=True,
+    fused_architectures=FUSED,
+    passes_ahead=1,
+    shared_experts_beside=True,
+    delta_net_inputs=2,
+    tile_rows=64,
+    packed_tile_rows=16,
+    expands_in_lanes=True,
     name="sglang",
     version="SGLang 0.5.23",
     source=(
@@ -237,6 +261,10 @@ def _earlier(version: str, steps: tuple[Step, ...], pools: Pools, **rules: objec
         known = tuple(kind for kind in known if kind != "nvfp4")
     return replace(
         NEWEST,
+        # until pull requests 19321 and 21019: in_proj_qkv, _z, _b and _a one by one, and four kernels that copy parts
+        # of them where one does now
+        delta_net_inputs=4,
+        delta_net_copies=3,
         version=f"SGLang {version}",
         source=source,
         reserve=reserve,
@@ -245,16 +273,20 @@ def _earlier(version: str, steps: tuple[Step, ...], pools: Pools, **rules: objec
         kv_cache=without,
         formats=known,
         formats_source=listed,
+        slow_experts=("gptq",) if version.startswith("0.4") else (),
+        slow_experts_source="QwenLM/Qwen3 docs/source/getting_started/speed_benchmark.md",
     )
 
 
 EVERY_TOKEN = Pools(page_tokens=1, window_share=0, state_share=STATES, state_slots=3)
+_V9 = _earlier("0.5.9", LATER, replace(EVERY_TOKEN, window_share=0.8))
 SERVING_RUNTIMES.add(
     "sglang",
     replace(
         NEWEST,
         older={
-            "0.5.9": _earlier("0.5.9", LATER, replace(EVERY_TOKEN, window_share=0.8)),
+            "0.5.10": replace(_V9, version="SGLang 0.5.10", delta_net_inputs=2, delta_net_copies=0),
+            "0.5.9": _V9,
             "0.5.5": _earlier("0.5.5", LATER, EVERY_TOKEN),
             "0.4.6": _earlier("0.4.6", OLDEST, EVERY_TOKEN, by_ranks=BY_RANKS, up_to_mib=81920, beyond_mib=13 * 1024),
             "0.4.1": _earlier("0.4.1", OLDEST, EVERY_TOKEN, by_ranks=BY_RANKS),

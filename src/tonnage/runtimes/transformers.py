@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tonnage.kernel.units import GIB
 from tonnage.ops import Kernels
 from tonnage.runtimes.parts.base import METHODS, NEVER, PLACES, TRAINING_RUNTIMES, Several, State, TrainingRuntime
-from tonnage.runtimes.parts.serving import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, ServingRuntime
+from tonnage.runtimes.parts.serving import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, Eager, ServingRuntime
 from tonnage.runtimes.parts.start import Start
 
 # Liger Kernel 0.8.5, transformers/monkey_patch.py: MODEL_TYPE_TO_APPLY_LIGER_FN
@@ -68,6 +68,22 @@ def launch(start: Start) -> str:
     return " ".join(["transformers serve", quote(start.name), *start.words])
 
 
+# Counted in modeling_llama.py and modeling_qwen3_moe.py. RMSNorm: to fp32, a square, a mean, a sum, a root, two
+# products, back to 16 bits. Around the core: ten of RoPE, two that grow the cache, two of attention, one that turns its
+# output. Router: softmax, top-k, a sum, a quotient, a cast. Experts since 5.0: integrations/moe.py,
+# grouped_mm_experts_forward: two sorts, a histogram and its sums, gathers, two grouped products, what is between them.
+EAGER = Eager(
+    rms_norm=8, layer_norm=1, around_core=15, activation=2, residual=1, router=6, expert=0, grouped=22
+)  # fmt: skip
+# Until 4.57 a loop: where() of an expert's tokens (three kernels), their gather, five of the expert's MLP, the gather
+# of their weights, a product, and the sum into the output.
+LOOP = replace(EAGER, router=10, expert=12, grouped=0)
+# Until 4.53 integrations/sdpa_attention.py: repeat_kv for every model with fewer heads of keys; since, enable_gqa.
+REPEATS = replace(LOOP, around_core=17, repeats_heads=True)
+# Until 4.52 the loop takes every expert (modeling_qwen3_moe.py; Mixtral's and Qwen2's until 4.51); DeepSeek-V3's asks
+# whether any token chose it.
+ALL_EXPERTS = replace(REPEATS, loops_over_all=True, hit_alone=frozenset({"DeepseekV3ForCausalLM"}))
+
 NEWEST = ServingRuntime(
     name="transformers",
     version="transformers 5.24",
@@ -97,8 +113,29 @@ NEWEST = ServingRuntime(
     streams=4,
     dequantizes_gguf=True,  # docs/source/en/gguf.md: from_pretrained dequantises the file when it loads it
     workspace=CUBLAS_WORKSPACE,
+    eager=EAGER,
 )
 
+# What was otherwise before, read from the source of the wheels 4.57.1, 4.54.1, 4.53.3, 4.52.4, 4.51.3 and 4.46.3.
+_V5 = replace(
+    NEWEST,
+    version="transformers 5.0",
+    source="transformers 5.0, integrations/moe.py: grouped_mm_experts_forward; cache_utils.py: DynamicCache",
+)
+_V54 = replace(
+    NEWEST,
+    version="transformers 4.54",
+    source="transformers 4.54 and 4.57, models/qwen3_moe/modeling_qwen3_moe.py: expert_hit; "
+    "integrations/sdpa_attention.py: use_gqa_in_sdpa",
+    eager=LOOP,
+)
+_V53 = replace(
+    _V54,
+    version="transformers 4.53",
+    source="transformers 4.53, models/qwen3_moe/modeling_qwen3_moe.py: expert_hitted; "
+    "integrations/sdpa_attention.py: repeat_kv",
+    eager=REPEATS,
+)
 # modeling_utils.py: since 4.50 caching_allocator_warmup takes one segment for all weights, so that none is rounded up;
 # before, each had its own.
 # Which formats keep a tied head apart is read from Qwen's documentation of speed: weights of tied models are larger by
@@ -108,6 +145,7 @@ _V50 = replace(
     version="transformers 4.50",
     source="transformers 4.51, modeling_utils.py: caching_allocator_warmup; cache_utils.py: DynamicCache",
     own_heads=("fp8",),
+    eager=ALL_EXPERTS,
 )
 _V46 = replace(
     NEWEST,
@@ -115,6 +153,9 @@ _V46 = replace(
     source="transformers 4.46, modeling_utils.py: _load_state_dict_into_meta_model; cache_utils.py: DynamicCache",
     rounds_tensors=True,
     loading_heads=("awq",),
+    eager=ALL_EXPERTS,
     scratch=("gptq",),  # AutoGPTQ: a matrix at a time is turned into 16 bits; Qwen's tables show room for the largest
 )
-SERVING_RUNTIMES.add("transformers", replace(NEWEST, older={"4.50": _V50, "4.46": _V46}))
+SERVING_RUNTIMES.add(
+    "transformers", replace(NEWEST, older={"5.0": _V5, "4.54": _V54, "4.53": _V53, "4.50": _V50, "4.46": _V46})
+)

@@ -257,6 +257,15 @@ NEWEST = ServingRuntime(
     rounds_tensors=True,
     fused_names=(("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj")),
     rotary_tables=True,
+    # cuBLAS's and CUTLASS's kernels of Hopper multiply 64 rows at once (PTX ISA: wgmma.m64), those of Ampere have tiles
+    # of as many; Marlin's has 16 (csrc/quantization/gptq_marlin: thread_m_blocks)
+    tile_rows=64,
+    packed_tile_rows=16,
+    expands_in_lanes=True,
+    fuses_mixtures=True,
+    passes_ahead=1,
+    shared_experts_beside=True,
+    delta_net_inputs=2,
     absorbed=("kv_b_proj",),  # model_executor/layers/attention/mla_attention.py: W_UK_T and W_UV
 )
 
@@ -287,17 +296,20 @@ _V17 = replace(
 # values and indices (PyTorch, aten/src/ATen/native/cuda/Sort.cu: segmented_sort_pairs), beside logits in 16 bit and
 # fp32
 SORTED = 2 + 4 + 4 + 8 + 8 + 12
-_V11 = replace(
+_V14 = replace(
     _V17,
-    version="vLLM 0.11",
+    version="vLLM 0.14",
     source="vLLM 0.11, vllm/v1/worker/gpu_worker.py: determine_available_memory; vllm/v1/kv_cache_interface.py",
     logits_bytes=SORTED,
     sampler_rows=0,
     keeps_expert_workspace=False,
     paging=replace(PAGING, one_batch=True, state_copies=1, group_tolerance=1),
 )
+# asynchronous scheduling is the default since 0.14 (release notes; pull request 27614)
+_V11 = replace(_V14, version="vLLM 0.11", passes_ahead=0)
 _V8 = replace(
     _V11,
+    shared_experts_beside=False,  # pull request 26440: a stream of their own since 0.11.1
     version="vLLM 0.8",
     source=(
         "vLLM 0.8.5, vllm/v1/worker/gpu_worker.py: determine_available_memory; vllm/engine/arg_utils.py: "
@@ -319,5 +331,6 @@ _V6 = replace(
 )
 
 SERVING_RUNTIMES.add(
-    "vllm", replace(NEWEST, older={each.version.rpartition(" ")[2]: each for each in (_V21, _V17, _V11, _V8, _V6)})
+    "vllm",
+    replace(NEWEST, older={each.version.rpartition(" ")[2]: each for each in (_V21, _V17, _V14, _V11, _V8, _V6)}),
 )

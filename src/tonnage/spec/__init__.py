@@ -1,7 +1,7 @@
 """What the user asks about: accelerators, nodes, a cluster, a plan. Frozen, keyword-only, in base units."""
 
 from tonnage.spec.machine import Accelerator, Cluster, Fact, Link, Memory, Node
-from tonnage.spec.plan import Plan
+from tonnage.spec.plan import Plan, StatedLinks
 from tonnage.spec.serving import Drafting, HostMemory, Load, ServedAdapters, ServingPlan
 from tonnage.spec.training import (
     AttentionKernel,
@@ -37,6 +37,7 @@ __all__ = [
     "PostTraining",
     "ServedAdapters",
     "ServingPlan",
+    "StatedLinks",
     "TrainingPlan",
     "Tuning",
 ]

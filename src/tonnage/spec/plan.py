@@ -10,6 +10,15 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 
+class StatedLinks(Struct, frozen=True, kw_only=True):
+    """Bandwidths that the user states in place of the catalogue's."""
+
+    #: Bytes a second that all accelerators of a node together send to other nodes.
+    inter_node_bandwidth: float | None = None
+    #: Bytes a second that one accelerator sends to others of its node.
+    intra_node_bandwidth: float | None = None
+
+
 class Plan(Struct, frozen=True, kw_only=True):
     """A plan, whose fields stand in it or in groups by subject. Options, rows and documents are flat: there each field
     has its own name alone, which no other field of the plan has.

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from tonnage.formulas.run import accelerators_of_plan
 from tonnage.kernel.formula import Number
-from tonnage.spec.plan import Plan
+from tonnage.spec.plan import Plan, StatedLinks
 
 
 class Drafting(Struct, frozen=True, kw_only=True):
@@ -85,6 +85,9 @@ class ServingPlan(Plan, frozen=True, kw_only=True):
     chunked_prefill: bool | None = None
     #: Passes between two looks at new requests (SGLang's scheduler_recv_interval).
     poll_passes: int = 1
+    #: Whether kernels of routed experts route, sort and sum by themselves (SGLang's --moe-runner-backend
+    #: flashinfer_trtllm), None: as the engine chooses.
+    fused_experts: bool | None = None
     #: Whether the KV cache of equal prefixes is shared.
     prefix_caching: bool | None = None
     #: Bytes of each accelerator that others hold.
@@ -93,6 +96,7 @@ class ServingPlan(Plan, frozen=True, kw_only=True):
     drafting: Drafting = Drafting()
     adapters: ServedAdapters = ServedAdapters()
     host: HostMemory = HostMemory()
+    links: StatedLinks = StatedLinks()
 
     @property
     def world_size(self) -> Number:
@@ -121,5 +125,7 @@ class Load(Struct, frozen=True, kw_only=True):
     cached_tokens: Number = 0
     #: Lengths are uniform from (1 - spread) of these to these (the random range of benchmarks); 0: all alike.
     spread: float = 0
+    #: Whether users whose lengths are all alike stay in step, as those of a benchmark that began at once do.
+    in_step: bool = True
     #: Squared coefficient of variation of the times between arrivals; 1: Poisson.
     burstiness: float = 1

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from tonnage.formulas.run import accelerators_of_plan, tokens_per_step
 from tonnage.kernel.formula import Number
-from tonnage.spec.plan import Plan
+from tonnage.spec.plan import Plan, StatedLinks
 
 AttentionKernel = Literal[
     "flash", "sdpa", "efficient", "eager", "triton"
@@ -99,6 +99,8 @@ class Imbalance(Struct, frozen=True, kw_only=True):
     straggler_slowdown: Number = 1
     #: Share of nodes that are slow; 1: one is in any case.
     straggler_share: Number = 1
+    #: Whether a benchmark's gate deals experts out in turn, so that those of a token lie side by side.
+    experts_in_turn: bool = False
 
 
 class MegatronSettings(Struct, frozen=True, kw_only=True):
@@ -229,6 +231,7 @@ class TrainingPlan(Plan, frozen=True, kw_only=True):
     offload: Offload = Offload()
     kernels: Kernels = Kernels()
     imbalance: Imbalance = Imbalance()
+    links: StatedLinks = StatedLinks()
     megatron: MegatronSettings = MegatronSettings()
     deepspeed: DeepSpeedSettings = DeepSpeedSettings()
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tonnage.kernel import prepared
 from tonnage.kernel.errors import InvalidInput, UnknownName, shown
-from tonnage.kernel.message import Message, joined
+from tonnage.kernel.message import Message, joined, option_name
 from tonnage.kernel.registry import letters_of, nearest, unknown
 
 MOST = 3
@@ -70,7 +70,42 @@ SAID: Mapping[str, tuple[str, ...]] = {
     ),
     "input_tokens": ("isl", "prompt", "prompt_length", "prompt_tokens", "seq", "seq_len", "sequence_length"),
     "output_tokens": ("completion_tokens", "max_new_tokens", "max_tokens", "new_tokens", "osl"),
-    "concurrency": ("batch", "batch_size", "bs", "clients", "max_batch_size", "parallel", "requests", "user"),
+    "concurrency": (
+        "batch",
+        "batch_size",
+        "bs",
+        "clients",
+        "concurrent_requests",
+        "concurrent_users",
+        "max_batch_size",
+        "num_users",
+        "parallel",
+        "requests",
+        "user",
+    ),
+    "cached_tokens": (
+        "cache_hit_rate",
+        "prefix_cache",
+        "prefix_caching",
+        "prefix_len",
+        "prefix_tokens",
+        "shared_prefix",
+        "shared_prefix_tokens",
+        "system_prompt_tokens",
+    ),
+    "draft_model": ("eagle", "eagle3", "speculative", "speculative_decoding", "speculative_model", "speculator"),
+    "draft_tokens": (
+        "mtp",
+        "num_draft_tokens",
+        "speculative",
+        "speculative_decoding",
+        "speculative_num_steps",
+        "speculative_tokens",
+    ),
+    "acceptance": ("acceptance_rate", "accept_rate"),
+    "prefill_replicas": ("disagg", "disaggregated", "disaggregation", "pd_disaggregation", "prefill_workers"),
+    "ttft": ("first_token", "latency", "max_ttft", "target_ttft", "time_to_first_token", "ttft_slo"),
+    "tpot": ("itl", "latency", "max_tpot", "target_tpot", "time_per_output_token", "tpot_slo"),
     "micro_batch_size": ("batch", "batch_size", "bs", "micro_batch", "per_device_batch_size"),
     "global_batch_size": ("batch", "batch_size", "bs", "global_batch"),
     "num_microbatches": ("accumulation", "ga", "grad_accum", "gradient_accumulation"),
@@ -89,6 +124,7 @@ SAID: Mapping[str, tuple[str, ...]] = {
     "max_steps": ("iterations", "num_steps", "steps", "train_steps"),
     "epochs": ("num_epochs", "num_train_epochs"),
     "method": ("finetuning_type", "lora", "peft", "qlora"),
+    "objective": ("alignment", "dpo", "grpo", "ppo", "preference", "rlhf", "stage"),
     "lora_rank": ("lora_dim", "lora_r", "r", "rank"),
     "request_rate": ("arrival_rate", "qps", "rps"),
     "price_per_accelerator_hour": (
@@ -122,8 +158,10 @@ def short_names() -> dict[str, tuple[str, ...]]:
     return found
 
 
-def meant(word: str, names: Iterable[str]) -> list[str]:
-    """Of the names of options, with underscores, those that `word` may stand for, the likeliest first."""
+def meant(word: str, names: Iterable[str], *, alike: bool = True) -> list[str]:
+    """Of the names of options, with underscores, those that `word` may stand for, the likeliest first. `alike`: also
+    those that are only spelled alike.
+    """
     known, plain = list(names), letters_of(word)
     theirs = f"--{word.replace('_', '-')}"
     others = [tool.same[theirs].removeprefix("--").replace("-", "_") for tool in tools() if theirs in tool.same]
@@ -131,7 +169,25 @@ def meant(word: str, names: Iterable[str]) -> list[str]:
         name for table in (short_names(), SAID) for name, words in table.items() if plain in map(letters_of, words)
     ]
     candidates = [name for name in (*others, *by_word) if name in known]
-    return list(dict.fromkeys(candidates or nearest(word, known)))[:MOST]
+    if not candidates and alike:
+        parts = _parts(word)
+        candidates = [name for name in known if len(parts) > 1 and _parts(name) == parts]
+        candidates = candidates or nearest(word, known) or _spelled_like(word, known)
+    return list(dict.fromkeys(candidates))[:MOST]
+
+
+def _parts(name: str) -> frozenset[str]:
+    """The words of a name in any order, in the singular."""
+    return frozenset(part.removesuffix("s") for part in name.lower().replace("-", "_").split("_"))
+
+
+def _spelled_like(word: str, known: Iterable[str]) -> list[str]:
+    """Of the options, those whose other words are spelled like `word`."""
+    options: dict[str, str] = {}
+    for table in (short_names(), SAID):
+        for name in known:
+            options |= dict.fromkeys(table.get(name, ()), name)
+    return [options[near] for near in nearest(word, options)]
 
 
 def no_option(name: str, known: Iterable[str]) -> UnknownName:
@@ -164,6 +220,7 @@ class Tool(Struct, frozen=True, forbid_unknown_fields=True):
     same: dict[str, str]
     differs: dict[str, str]
     reads: dict[str, str] = {}
+    numbers: dict[str, str] = {}
     values: dict[str, dict[str, str]] = {}
     alone: dict[str, str] = {}
     ignored: dict[str, int] = {}
@@ -260,5 +317,7 @@ def _sentence(flag: str, names: list[str], text: str, number: str) -> str:
     """`text` of flags.toml as a sentence about the tools' option; {value} in it is the number that was typed."""
     of = joined(" and ", names)
     if text[0].islower():
-        return Message(f"{{flag}} of {{names}} {text}", flag=flag, names=of, value=number)
-    return Message("{flag} is an option of {names}. {text}", flag=flag, names=of, text=Message(text, value=number))
+        return Message(f"{{flag}} of {{names}} {text}", flag=option_name(flag), names=of, value=number)
+    return Message(
+        "{flag} is an option of {names}. {text}", flag=option_name(flag), names=of, text=Message(text, value=number)
+    )

@@ -101,6 +101,13 @@ class _Reader:
 
     def _switch(self, typed: str, ours: str, value: str | None) -> bool:
         """A switch that may have true or false behind it, as programs of Hugging Face take it."""
+        number = self._row("numbers", typed.replace("_", "-"))
+        if number is not None and (given := value if value is not None else next(iter(self.left), "")).isdecimal():
+            if value is None:
+                self.left.pop(0)
+            self.words += [*ours.split(), number, given]
+            self._note(f"{typed} {given}", f"{ours} {number} {given}")
+            return True
         if value is None and self.left and self.left[0].lower() in (*YES, *NO):
             value = self.left.pop(0)
         if value is not None and value.lower() not in (*YES, *NO):
@@ -135,7 +142,7 @@ class _Reader:
         given = value if value is not None else (self.left[0] if self.left else "")
         try:
             fields = json.decode(given, type=dict[str, str | int])
-        except (ValidationError, DecodeError):
+        except (ValidationError, DecodeError, UnicodeEncodeError):  # the last: bytes of no text
             return False
         if not fields or not fields.keys() <= by_field.keys():
             return False

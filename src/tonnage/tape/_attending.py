@@ -79,8 +79,8 @@ class Style(Struct, frozen=True):
 
     `norm`: "" as Llama, "wide", "narrow", "gemma", "cast" or "gemma4" (`Code.rms_norm`). `rotary`: part of each head
     that is turned; 0: none. `soft_capped`: tanh of the attention scores. `fused`: how a fused projection is taken
-    apart. `residual_scaled`: a constant times each sublayer's output; `query_scaled`: times the queries; `eager_alone`:
-    it has no other attention;
+    apart. `residual_scaled`: a constant times each sublayer's output; `query_scaled`: times the queries; `has_sdpa`,
+    `has_flash`: whether it can call PyTorch's attention and FlashAttention; eager runs instead of those it cannot;
     `upcasts_softmax`: eager attention takes it in fp32. `turns`: how rotary
     positions are written: x * cos + rotate_half(x) * sin ("halves"), that in fp32, or with both
     factors cast to it, each half apart (`turns_whole`: taken from one
@@ -103,7 +103,8 @@ class Style(Struct, frozen=True):
     fused: Literal["split", "slice", "view", "picked", "spread", "in order"] = "split"
     residual_scaled: bool = False
     query_scaled: bool = False
-    eager_alone: bool = False
+    has_sdpa: bool = True
+    has_flash: bool = True
     upcasts_softmax: bool = True
     shares_openly: bool = False
     always_masked: bool = False
@@ -122,6 +123,12 @@ class Style(Struct, frozen=True):
     turns: Literal["halves", "pairs in fp32", "pairs cast", "apart", "complex"] = "halves"
     turns_whole: bool = False
     router: Router = Router()
+
+    def runs_eager(self, attention: Implementation) -> bool:
+        """Whether attention runs as single operations where this implementation is asked for."""
+        if attention == "eager":
+            return True
+        return not (self.has_flash if attention == "flash" else self.has_sdpa)
 
 
 class Setting(Struct, frozen=True):
@@ -264,7 +271,7 @@ class Attending(Words):
         """Attention by the chosen implementation. `by_heads`: queries are in memory in the order of heads."""
         if self.style.query_scaled:
             q = self.mapped("mul", q)
-        if self.implementation == "eager" or self.style.soft_capped or self.style.eager_alone:
+        if self.style.runs_eager(self.implementation):
             return self.core(lambda q, k, v: self._eager(q, k, v, heads, out, kv_heads, sinks), q, k, v)
         q, k, v = (self.to(tensor, self.types.compute) for tensor in (q, k, v))
         # a view of a fused projection, or of a concatenation, lies in order of heads, and so does the result: it is

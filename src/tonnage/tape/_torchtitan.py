@@ -184,9 +184,12 @@ class TitanCode(Code):
         q, k, v = self._settled(q), self._settled(k), self._settled(v)
         if self.own.repeats_heads and k.elements != q.elements:
             k, v = self.copy(k, q.elements), self.copy(v, out)
-        heads_output = super().attend(
-            q, k, v, heads, out, kv_heads=kv_heads, is_masked=is_masked, sinks=sinks, causal=causal, cross=cross
-        )
+        if sinks and self.implementation != "eager":  # FlexAttention, and its log-sum-exp for the sinks
+            heads_output = self._flash(q, k, v, heads, out)
+        else:
+            heads_output = super().attend(
+                q, k, v, heads, out, kv_heads=kv_heads, is_masked=is_masked, sinks=sinks, causal=causal, cross=cross
+            )
         if self.own.ring:
             self._merged(heads_output)
         return heads_output

@@ -55,12 +55,13 @@ ATTENTION_BACKWARD = 2.5  # five products for two (Dao2023, sec. 3.2): the score
 
 class Exchange(NamedTuple):
     """A collective of the ranks of a group. `beside`: it can overlap the kernel that it is for, as ring attention
-    does.
+    does. `along`: a dispatcher with kernels of its own sends it in the messages of the exchange before.
     """
 
     group: Group
     collective: Collective
     beside: bool = False
+    along: bool = False
 
 
 class Work(NamedTuple):

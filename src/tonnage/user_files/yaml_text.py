@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.reach import called
 from tonnage.user_files import read_text
 
@@ -61,9 +61,50 @@ def parse(text: str, where: str) -> Any:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         if _TOO_DEEP.fullmatch(getattr(error, "problem", None) or ""):
             raise builder.too_deep() from None
-        raise InvalidInput(
-            "{where} is not YAML: {error}", where=where, error=" ".join(str(error).split())[:300]
-        ) from None
+        raise _not_yaml(where, error) from None
+
+
+def _not_yaml(where: str, error: Exception) -> InvalidInput:
+    """The error with the line and the column at which YAML ends, as far as the parser says them."""
+    place, begins = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
+    problem = str(getattr(error, "problem", None) or "")[:300]
+    if place is None or not problem:
+        return InvalidInput("{where} is not YAML: {error}", where=where, error=" ".join(str(error).split())[:300])
+    text = Message(
+        "{where} is not YAML: line {line}, column {column}: {problem}",
+        where=where,
+        line=place.line + 1,
+        column=place.column + 1,
+        problem=problem,
+    )
+    context = str(getattr(error, "context", None) or "")[:300]
+    if begins is None or not context or begins.line == place.line:
+        return InvalidInput(joined("", (text, ".")))
+    return InvalidInput(
+        Message("{text}, {context} that begins in line {line}.", text=text, context=context, line=begins.line + 1)
+    )
+
+
+def line_of(text: str, word: str) -> int:
+    """The line of the first scalar of a YAML text that is this word, else of the first that ends in it, counted from
+    1; 0 where there is none.
+    """
+    import yaml
+
+    ends = 0
+    try:
+        for event in yaml.parse(text, Loader=_loader()):
+            if not isinstance(event, yaml.ScalarEvent) or event.start_mark is None:
+                continue
+            mark = event.start_mark
+            line = int(mark.line) + 1 if mark is not None else 0
+            if event.value == word:
+                return line
+            if event.value.endswith(word):
+                ends = ends or line
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return ends
+    return ends
 
 
 def _loader() -> Any:

@@ -7,7 +7,8 @@ from typing import Any, get_args
 
 import msgspec
 
-from tonnage.estimate.hardware.network import PASSES, Algorithm, Collective, Links, Network, links
+from tonnage.estimate.hardware.links import Links, links
+from tonnage.estimate.hardware.network import PASSES, Algorithm, Collective, Network
 from tonnage.formulas import network as f
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown
 from tonnage.spec import Link

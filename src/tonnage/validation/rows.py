@@ -91,7 +91,8 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the names of the program. `implied`, `guessed`: inputs that the source does not state for this run, each with where
     it was taken from; a guessed one is nobody's statement. `from_measured`: inputs that were taken from the figures
     that the row is compared with. `labels`: names that statistics group rows by. `remarks`: what else the reader of
-    the row should know.
+    the row should know. `left_out`: no fit and no band may ever read the row, so that its error is one on a row never
+    seen.
     """
 
     id: str
@@ -110,6 +111,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     completeness: str = "full"
     note: str = ""
     skipped: str = ""
+    left_out: bool = False
     file: str = ""
 
     @property

@@ -204,12 +204,18 @@ def _room(question: ServingRow, rank: ServingRank) -> float:
     room = g.cache_pool_bytes.evaluate(U=usable, M=rank.besides_cache.value)
     if not room:
         raise InvalidInput("nothing is left for a cache by this estimate")
-    return float(room)
+    return float(room) + float(rank.in_flight)
 
 
 def _requests(question: ServingRow, memory: ServingMemory) -> float:
-    """Requests at full length that the pool holds, on the stage that holds fewest."""
-    return min(_room(question, rank) / float(rank.per_request.value) for rank in memory.ranks if rank.per_request.value)
+    """Requests at full length that the pool holds, on the stage that holds fewest, as engines print it: each with all
+    that it is admitted with (vLLM, get_max_concurrency_for_kv_cache_config).
+    """
+    return min(_room(question, rank) / _admitted(rank) for rank in memory.ranks if rank.per_request.value)
+
+
+def _admitted(rank: ServingRank) -> float:
+    return float(rank.per_request.value) + float(rank.in_flight)
 
 
 def _tokens(question: ServingRow, memory: ServingMemory) -> float:
@@ -223,7 +229,7 @@ def _blocks(question: ServingRow, memory: ServingMemory) -> float:
 
 
 def _one_request(question: ServingRow, memory: ServingMemory) -> float:
-    return max(float(rank.per_request.value) for rank in memory.ranks)
+    return max(map(_admitted, memory.ranks))
 
 
 def _buffer(question: ServingRow, memory: ServingMemory) -> float:
@@ -287,6 +293,17 @@ def memory_factor(row: Row) -> float | None:
         return None
     measured, predicted = pair
     return measured / predicted
+
+
+def part_pairs(row: Row) -> dict[str, tuple[float, float]]:
+    """Measured and predicted bytes of each part of the memory of a served model that the row says; none where it cannot
+    be asked.
+    """
+    try:
+        pairs = _pairs(ServingRow(row))
+    except TonnageError:
+        return {}
+    return {name: pairs[name] for name in (*PARTS, "kv_cache") if name in pairs}
 
 
 def _whole(question: ServingRow) -> tuple[float, float] | None:

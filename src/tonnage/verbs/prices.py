@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any, cast
 
+from tonnage.catalogue.accelerators import accelerator
+from tonnage.catalogue.clusters import cluster
 from tonnage.catalogue.offers import bought, in_usd, offers
-from tonnage.catalogue.prices import DOLLARS, STALE_DAYS, Price, Purchase, age_days, is_stale, origin
+from tonnage.catalogue.prices import DOLLARS, STALE_DAYS, Price, Purchase, age_days, by_accelerator, is_stale, origin
 from tonnage.documents.prices import PriceKind, PriceRow, PricesDocument, PurchaseRow
+from tonnage.kernel.errors import TonnageError, UnknownName
 from tonnage.kernel.message import Message, listed
 from tonnage.question.form import Given, values
 from tonnage.question.forms import word
@@ -43,7 +46,16 @@ def document_of(arguments: Given) -> PricesDocument:
 
 def name_of(arguments: Given) -> str:
     """The accelerator whose prices are asked for; empty: all."""
-    return word(arguments.name, "ACCELERATOR") if arguments.name is not None else ""
+    name = word(arguments.name, "ACCELERATOR") if arguments.name is not None else ""
+    if not name or name in by_accelerator():
+        return name
+    try:
+        return accelerator(name).name
+    except UnknownName:
+        try:  # a machine as people call it: a product, an instance, a node
+            return cluster(name).accelerator.name
+        except TonnageError:
+            return name  # whose error says the nearest names
 
 
 def answer(arguments: Given) -> Answered:

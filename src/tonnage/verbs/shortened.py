@@ -17,8 +17,9 @@ ENOUGH = 8  # entries of the longest list, for which others are cut
 
 
 def shortened(document: Any) -> dict[str, Any]:
-    """The part that is kept, at most 8 kB: figures without their trees, inputs of the question without their reasons;
-    where that is too long the first entries of lists, those of the longest without the keys that say nothing.
+    """Return the summary of a document, at most 8 kB: figures without their trees, inputs of the question without
+    their reasons; where that is too long the first entries of lists, those of the longest
+    without the keys that say nothing.
     `left_out`: key -> how many entries of it are not there.
     """
     whole = builtins(document)
@@ -41,8 +42,8 @@ def _closed(item: Any) -> Any:
         if "combine" in item and "children" in item:
             return {name: item[name] for name in ("name", "value", "unit")}
         reason = "why" if "from" in item and "value" in item else ""
-        return {name: _closed(each) for name, each in item.items() if name != reason}
-    return [_closed(each) for each in item] if isinstance(item, list) else item
+        return {name: _closed(value) for name, value in item.items() if name != reason}
+    return [_closed(value) for value in item] if isinstance(item, list) else item
 
 
 def _is_large(item: Any) -> bool:
@@ -52,17 +53,17 @@ def _is_large(item: Any) -> bool:
 def _cut(item: Any, few: int, left_out: Counter[str], name: str = "entries") -> Any:
     """The first entries of every list inside."""
     if isinstance(item, Mapping):
-        return {key: _cut(each, few, left_out, key) for key, each in item.items()}
+        return {key: _cut(value, few, left_out, key) for key, value in item.items()}
     if not isinstance(item, list):
         return item
     if len(item) > few:
         left_out[name] += len(item) - few
-    return [_cut(each, few, left_out, name) for each in item[:few]]
+    return [_cut(value, few, left_out, name) for value in item[:few]]
 
 
 def _told(entry: Any) -> Any:
     """An entry of the longest list without what it does not say."""
-    return {name: each for name, each in entry.items() if each not in EMPTY} if isinstance(entry, Mapping) else entry
+    return {name: value for name, value in entry.items() if value not in EMPTY} if isinstance(entry, Mapping) else entry
 
 
 def _with_room(document: Mapping[str, Any], longest: str, few: int, left_out: Counter[str]) -> dict[str, Any]:
@@ -71,12 +72,12 @@ def _with_room(document: Mapping[str, Any], longest: str, few: int, left_out: Co
     entries = [_cut(entry, few, left_out) for entry in document[longest]]
     rest = cut | {longest: [], LEFT_OUT: {**left_out, longest: len(entries)}}
     room = LONGEST - len(encode(rest))
-    kept = 0
-    while kept < len(entries) and (room := room - len(encode(entries[kept])) - 1) >= 0:
-        kept += 1
-    if kept < len(entries):
-        left_out[longest] = len(entries) - kept
-    shown = {name: entries[:kept] if name == longest else cut[name] for name in document}
+    shown_count = 0
+    while shown_count < len(entries) and (room := room - len(encode(entries[shown_count])) - 1) >= 0:
+        shown_count += 1
+    if shown_count < len(entries):
+        left_out[longest] = len(entries) - shown_count
+    shown = {name: entries[:shown_count] if name == longest else cut[name] for name in document}
     return shown | ({LEFT_OUT: dict(left_out)} if left_out else {})
 
 

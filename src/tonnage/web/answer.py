@@ -3,10 +3,12 @@
 import logging
 from collections.abc import Callable, Mapping
 from errno import ENOMEM
-from typing import Any
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from tonnage.documents.document import ErrorDocument
 from tonnage.kernel.errors import AccessDenied, MissingDatum, TonnageError, Unreachable
@@ -14,6 +16,9 @@ from tonnage.kernel.message import Message
 from tonnage.kernel.reach import Reach
 from tonnage.verbs.answered import FULL
 from tonnage.web.words import ENGLISH, encoded, parted
+
+if TYPE_CHECKING:
+    from tonnage.verbs.wrong.fields import WrongQuestion
 
 
 def is_out_of_memory(error: Exception) -> bool:
@@ -23,6 +28,7 @@ def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == ENOMEM)
 
 
+PROBLEM = "application/problem+json"  # RFC 9457
 MAX_DOCUMENT_BYTES = 64_000_000  # bytes of a document
 _log = logging.getLogger("tonnage.web")
 
@@ -42,20 +48,46 @@ class Refusal(Exception):
         super().__init__(code, kind, message)
         self.code, self.kind, self.message, self.headers = code, kind, message, dict(headers or {})
         self.language = ENGLISH
+        self.wrong: WrongQuestion | None = None  # all that is wrong with the question
 
     @property
     def body(self) -> bytes:
-        return error_body(self.kind, self.message, self.language)
+        return error_body(self.code, self.kind, self.message, self.language, self.wrong)
 
 
-def error_body(kind: str, message: str, language: str = ENGLISH) -> bytes:
-    """An ErrorDocument; what is no text in UTF-8 is shown as ?."""
-    text = message
+def error_body(
+    code: int, kind: str, message: str, language: str = ENGLISH, wrong: "WrongQuestion | None" = None
+) -> bytes:
+    """An ErrorDocument, which is a problem of RFC 9457; what is no text in UTF-8 is shown as ?."""
+    text = _readable(message)
+    document = ErrorDocument(
+        error={"kind": kind, "message": text}, type="about:blank", title=_title(code), status=code, detail=text
+    )
+    if wrong is not None and wrong.problems:
+        document.errors = [
+            replace(
+                each,
+                input=_readable(each.input),
+                problem=_readable(each.problem),
+                pointer=_readable(each.pointer) if each.pointer else UNSET,
+            )
+            for each in wrong.problems
+        ]
+        document.corrected = wrong.command or UNSET
+    return encoded(document, language)
+
+
+def _title(code: int) -> str:
+    """What HTTP calls a status, which is the title of a problem without a type of its own."""
+    return HTTPStatus(code).phrase if code in set(HTTPStatus) else "Error"
+
+
+def _readable(text: str) -> str:
     try:
-        message.encode()
+        text.encode()
     except UnicodeEncodeError:
-        text = message.encode("utf-8", "replace").decode()
-    return encoded(ErrorDocument(error={"kind": kind, "message": text}), language)
+        return text.encode("utf-8", "replace").decode()
+    return text
 
 
 def refusal(error: TonnageError) -> Refusal:
@@ -87,7 +119,7 @@ def _answered(
         reply = _asked(verb, question, within, detail)
         body = encoded(reply.document, language)
     except TonnageError as error:
-        return refusal(error)
+        return _refusal_of_all(verb, question, error, within)
     except Exception as error:  # noqa: BLE001 - the process answers on, and the log has it
         if isinstance(error, RecursionError) or is_out_of_memory(error):
             return Refusal(422, "TooLarge", "the question takes more memory than this server gives one: ask for less.")
@@ -106,12 +138,33 @@ def _answered(
     return EncodedAnswer(body, reply.status, quote(line(reply.words)) if reply.words else "")
 
 
+def _refusal_of_all(verb: str, question: Mapping[str, Any], error: TonnageError, within: Reach) -> Refusal:
+    """The error of a question with all that is wrong with it, so that it takes one more request to be right."""
+    refused = refusal(error)
+    if refused.code != HTTPStatus.BAD_REQUEST:
+        return refused
+    from tonnage.verbs.wrong.fields import all_wrong
+
+    try:
+        refused.wrong = all_wrong(verb, question, error, within)
+    except Exception:  # noqa: BLE001 - the error itself is known
+        _log.exception("what else is wrong with a question to %s was not found", verb)
+    return refused
+
+
 def _asked(verb: str, question: Mapping[str, Any], within: Reach, detail: str) -> Any:
+    from tonnage.interchange.asked import CHECK, EXPORT, checked, exported
     from tonnage.verbs.ask import ask
     from tonnage.web.batch import BATCH, batched
     from tonnage.web.launch import LAUNCH, launched
     from tonnage.web.timeline import TIMELINE, drawn
 
     # what is no verb of the command line
-    others: dict[str, Callable[[Mapping[str, Any], Reach], Any]] = {LAUNCH: launched, TIMELINE: drawn, BATCH: batched}
+    others: dict[str, Callable[[Mapping[str, Any], Reach], Any]] = {
+        LAUNCH: launched,
+        TIMELINE: drawn,
+        BATCH: batched,
+        CHECK: lambda question, within: checked(question, within, detail),
+        EXPORT: exported,
+    }
     return others[verb](question, within) if verb in others else ask(verb, question, within, detail=detail)

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from tonnage.documents.answer import AnswerDocument
-from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.message import Message, listed
 from tonnage.kernel.reach import Reach, limited
 from tonnage.question.command_line import command
@@ -41,6 +42,7 @@ def _training(question: Mapping[str, Any], within: Reach) -> Reply:
     from tonnage.question.subjects.run import RunOptions
     from tonnage.question.subjects.training import TrainingOptions
     from tonnage.search.training.launch.settings import launch_lacks, launch_program, launch_settings
+    from tonnage.verbs.train import answer
 
     with limited(within):
         parsed = read("train", question)
@@ -48,6 +50,10 @@ def _training(question: Mapping[str, Any], within: Reach) -> Reply:
             values(parsed.given, (*options_of(RunOptions), *MONEY))  # no part of a launch, and still to be right
             model, machine, _ = model_and_machine(parsed.given)
             options = TrainingOptions(**values(parsed.given, options_of(TrainingOptions)))
+            parsed.given.advice = False  # no moves: a launch shows none
+            chosen = answer(parsed.given).chosen
+            if chosen is not None:  # what the answer fits with, and not the defaults that it did not fit with
+                options = replace(options, **chosen.change)
             plan = training_plan(model, machine, options, Question())
         settings, lacks, program = launch_settings(model, plan), launch_lacks(model, plan), launch_program(plan)
     notes = [program] if program else []
@@ -64,6 +70,8 @@ def _serving(question: Mapping[str, Any], within: Reach) -> Reply:
     reply = ask("serve", {**question, "advice": False}, within)  # no moves: a launch shows none
     document = reply.document
     launch = document.serving.launch if isinstance(document, AnswerDocument) and document.serving else UNSET
+    if not launch and isinstance(document, AnswerDocument):
+        raise MissingDatum(Message("nothing is written down here of an engine that loads these weights."))
     if not launch:
         raise InvalidInput(
             Message("what is launched is one model on one machine: ask without {@frontier} and {@for_my_machine}.")

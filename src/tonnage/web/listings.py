@@ -9,6 +9,8 @@ from litestar.params import FromPath
 
 from tonnage.documents.document import encode
 from tonnage.documents.explain import FormulaDocument, WordDocument
+from tonnage.estimate.bands.part_errors import part_errors
+from tonnage.interchange.formats import writable
 from tonnage.kernel.errors import UnknownName
 from tonnage.kernel.version import __version__
 from tonnage.web.answer import Refusal
@@ -94,6 +96,8 @@ def server(request: Asking) -> Response[bytes]:
                 saves=request.app.state.store.saves,
                 body_bytes=limits.body_bytes,
                 answer_seconds=limits.answer_seconds,
+                part_errors=part_errors(),
+                exports=writable(),
             )
         )
     )

@@ -5,7 +5,7 @@ are, so that no path leads elsewhere.
 from functools import cache
 from hashlib import sha256
 from mimetypes import guess_type
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
 
 from tonnage.kernel.encoding import encode
+from tonnage.web.palette import made_files
 from tonnage.web.wire.query import ANY
 
 FILE = "/{path:path}"  # takes what no other route does
@@ -35,11 +36,12 @@ class File(msgspec.Struct, frozen=True):
 @cache
 def files() -> dict[str, File]:
     """Name of each file of the page, with / between folders -> the file."""
-    return {path.relative_to(FOLDER).as_posix(): _file(path) for path in sorted(FOLDER.rglob("*")) if path.is_file()}
+    written = {path.relative_to(FOLDER).as_posix(): path for path in sorted(FOLDER.rglob("*")) if path.is_file()}
+    contents = {name: path.read_bytes() for name, path in written.items()} | made_files()
+    return {name: _file(PurePosixPath(name), content) for name, content in contents.items()}
 
 
-def _file(path: Path) -> File:
-    content = path.read_bytes()
+def _file(path: PurePosixPath, content: bytes) -> File:
     kind = TYPES.get(path.suffix) or guess_type(path.name)[0] or "application/octet-stream"
     return File(content, kind, f'"{sha256(content).hexdigest()[:32]}"')
 

@@ -9,6 +9,7 @@ import msgspec
 from litestar import MediaType, Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 
+from tonnage.interchange.asked import CHECK, EXPORT
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import OR, listed
 from tonnage.verbs.answered import DETAILS, FULL, SUMMARY
@@ -19,8 +20,8 @@ from tonnage.web.state import Running
 from tonnage.web.timeline import TIMELINE
 from tonnage.web.wire.body import question_of, read
 
-VERBS = ("train", "serve", "plan", "max", "compare", "rules", "explain", LAUNCH, TIMELINE, BATCH)
-SUMMARISED = frozenset({"train", "serve"})  # whose documents have a summary here
+VERBS = ("train", "serve", "plan", "max", "compare", "rules", "explain", LAUNCH, TIMELINE, BATCH, CHECK, EXPORT)
+SUMMARISED = frozenset({"train", "serve", CHECK})  # whose documents have a summary here
 DETAIL = "detail"
 SOON = 0.05  # seconds of an answer before anybody looks whether its client has left
 SEARCHES = frozenset({"plan", "max", "compare", BATCH})

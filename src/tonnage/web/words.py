@@ -18,7 +18,7 @@ ENGLISH = "en"
 
 def parted(question: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     """The question without `lang`, and the language. UnknownName for a language without a catalogue."""
-    if LANG not in question:
+    if not isinstance(question, Mapping) or LANG not in question:
         return question, ENGLISH
     fields = {name: value for name, value in question.items() if name != LANG}
     language = question[LANG]

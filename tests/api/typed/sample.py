@@ -81,7 +81,7 @@ assert_type(machines.best, Answer | None)
 compared = tonnage.compare("llama-3.1-8b", ["h100", "rtx-4090"], weights=[None, "fp8"], context=8192)
 assert_type(compared, Comparison)
 assert_type(compared.columns[0].unit, str)
-verdicts: list[str] = [row["verdict"] for row in compared.rows]
+verdicts: list[str] = [row["verdict"] for row in compared.rows()]
 
 frontier = tonnage.frontier("llama-3.1-8b", on="h100", points=2, context=4096)
 assert_type(frontier, Frontier)

@@ -18,9 +18,9 @@ TRAINING = {
 }
 SERVING = {
     "deepseek-r1 --on 16xH100-SXM-80GB": "--pipeline-parallel-size 2",
-    "llama-3.3-70b --on 2xrtx-3090 --weights Q4_K_M": "--context 20480",
-    "llama-3.1-8b --on rtx-4090": "--context 40960",
-    "qwen2.5-vl-7b --on rtx-4090": "--context 83968",
+    "llama-3.3-70b --on 2xrtx-3090 --weights Q4_K_M": "--context 15360",
+    "llama-3.1-8b --on rtx-4090": "--context 34816",
+    "qwen2.5-vl-7b --on rtx-4090": "--context 68608",
     "llama-3.1-405b --on 16xH100-SXM-80GB --users 32": "--tensor-parallel-size 16",
 }
 EVERY = [("train", line, text) for line, text in TRAINING.items()]

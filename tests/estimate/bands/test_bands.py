@@ -170,6 +170,40 @@ def test_a_run_with_a_band_may_be_wider_only_as_far_as_its_high_end_fits(table):
         assert move.fits and move.needed_bytes * 1.03 <= asked().usable_bytes + 1
 
 
+@pytest.mark.parametrize(("engine", "on"), [("vllm", "rtx-4090"), ("llama.cpp", "m4-max"), ("sglang", "h100")])
+def test_what_is_served_where_nobody_measured_has_the_band_of_all_others(engine: str, on: str):
+    answer, others = tonnage.serve("qwen3-8b", on=on, engine=engine), band_tables.SERVE_MEMORY.others
+    assert others and answer.band == others.around(answer.memory.value)
+    assert "no published runs of this kind" in answer.question["error_band"].why
+
+
+def test_nothing_that_is_chosen_for_a_card_that_nobody_measured_ends_within_its_band():
+    answer = tonnage.serve("qwen3-8b", on="rtx-4090")
+    assert answer.chosen and answer.band and answer.band[1] <= answer.usable_bytes
+
+
+def test_training_of_a_kind_that_nobody_measured_says_how_far_others_lie():
+    answer = tonnage.train(MODEL, on="2xa100", runtime="deepspeed")
+    assert answer.fits and answer.band is None and answer.band_of_others[1] > answer.usable_bytes
+    line = verdict_line(answer.summary())
+    assert "not measured with deepspeed" in line and line.tone == "warn"
+    less = tonnage.train(MODEL, on="8xa100", runtime="deepspeed", recompute="full")
+    assert "not measured" not in verdict_line(less.summary())
+    assert tonnage.train(MODEL, on=ON, runtime="fsdp2").band_of_others is None
+
+
+def test_the_band_of_others_is_as_wide_as_a_kind_left_out_asks_for_each_kind_counting_the_same():
+    def kind(name: str, logs: list[float]) -> list:
+        return [FIT["Factor"](log, name, "serve", (name, "Ada"), "NVIDIA", True) for log in logs]
+
+    near = [each for name in "abcd" for each in kind(name, [-0.01, 0.0, 0.01] * 3)]
+    narrow = FIT["band_of_others"](near)
+    assert narrow.low > 0.97 and narrow.high < 1.03
+    far = FIT["band_of_others"]([*near, *kind("e", [0.2]), *kind("f", [0.2])])
+    assert far.high > 1.19, "two kinds of six lie far away, though they have two rows of 38"
+    assert FIT["band_of_others"](kind("a", [0.0] * 9)) is None, "one kind tells nothing about another"
+
+
 def test_too_few_measurements_make_no_band():
     assert FIT["band"](("x", "full"), measured({"a": [0.0] * 7})) is None
     assert FIT["band"](("x", "full"), measured({"a": [0.0] * 8})) is not None
@@ -211,6 +245,7 @@ def test_the_committed_bands_are_those_of_the_corpus_and_the_estimator_as_they_a
     for name in ("TRAIN_MEMORY", "SERVE_MEMORY"):
         made, known = held[name], getattr(band_tables, name)
         assert made.bands.keys() == known.bands.keys() and made.vendors == known.vendors
-        for kind, band in made.bands.items():
-            ends = known.bands[kind].low, known.bands[kind].high
+        for kind, band in {**made.bands, "others": made.others}.items():
+            there = known.others if kind == "others" else known.bands[kind]
+            ends = there.low, there.high
             assert ends == (pytest.approx(band.low, rel=0.01), pytest.approx(band.high, rel=0.01)), "run `make bands`"

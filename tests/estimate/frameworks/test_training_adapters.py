@@ -32,7 +32,7 @@ def tensors(made):
 
 
 def test_qlora_on_transformers_keeps_norms_embedding_and_head_in_fp32():
-    wide, narrow = (answer(method="qlora", upcast_base=each) for each in (None, False))
+    wide, narrow = (answer(method="qlora", attention="efficient", upcast_base=each) for each in (None, False))
     unquantised = 2 * VOCABULARY * HIDDEN + (2 * LAYERS + 1) * HIDDEN
     assert leaves(part(wide, "weights"), "base weights") == [4 * unquantised]
     assert leaves(part(narrow, "weights"), "base weights") == [2 * unquantised]
@@ -70,6 +70,22 @@ def test_fp16_scores_are_turned_to_fp32_by_the_softmax_itself():
     options = {"method": "lora", "attention": "eager", "sequence_length": 2048, "micro_batch_size": 2}
     half, brain = (answer(precision=each, **options) for each in ("fp16", "bf16"))
     assert tensors(brain) - tensors(half) == 2 * 2 * 2048 * 2048 * HEADS
+
+
+def test_segments_of_the_logits_and_of_a_layer_that_runs_again_serve_the_other_not():
+    options = {"method": "qlora", "attention": "eager", "micro_batch_size": 2}
+    whole, expandable = (answer(**options, expandable_segments=each) for each in (False, True))
+    idle = leaves(part(whole, "runtime overhead"), "allocator reserve: logits or layer temporaries")
+    tokens = 2 * TOKENS
+    assert whole["memory"]["name"] != "memory at the peak: loss"  # the layer's matrices are larger
+    assert idle == [12 * tokens * VOCABULARY]  # three in fp32
+    assert not leaves(part(expandable, "runtime overhead"), "allocator reserve: logits or layer temporaries")
+
+
+def test_a_frozen_base_adds_nothing_to_what_the_allocator_keeps_idle():
+    made = train("llama-2-7b", on="A100-SXM-80GB", method="lora", runtime="unsloth", sequence_length=1024).to_dict()
+    (idle,) = leaves(part(made, "runtime overhead"), "allocator reserve")
+    assert 0 < idle < 0.01 * part(made, "weights")["value"]
 
 
 def test_the_efficient_kernel_alone_keeps_no_scores_where_sdpa_falls_back_on_products():

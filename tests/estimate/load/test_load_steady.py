@@ -6,7 +6,10 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import tonnage
 from estimate.load.replica import Roofline
 from tonnage.estimate.load import Policy, requests_of, simulate, steady
 from tonnage.kernel.errors import InvalidInput, InvalidPlan
@@ -221,3 +224,27 @@ def test_the_largest_rate_is_what_an_overload_gets(policy, lengths):
     ends = np.sort(simulate(MACHINE, policy, requests_of(asked, 1500)).finished)
     got = 750 / (ends[1200] - ends[450])  # neither while it fills up nor while it empties
     assert largest == pytest.approx(got, rel=0.07)
+
+
+LENGTHS, USERS = (128, 500, 1000, 1400, 2000, 2800, 4000, 8000), (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+@given(
+    on=st.sampled_from([("llama-3.1-8b", "l40s"), ("qwen3-32b", "2xH100"), ("gpt-oss-120b", "H100")]),
+    output=st.integers(20, 2000),
+    users=st.sampled_from(USERS),
+    prompt=st.sampled_from(LENGTHS),
+)
+@settings(max_examples=25)
+def test_longer_prompts_and_more_users_never_shorten_ttft(on, output, users, prompt):
+    """Users of whom nobody says that their requests are all alike do not stay in step."""
+
+    def ttft(users: int, prompt: int) -> float:
+        asked = {"concurrency": users, "input_tokens": prompt, "output_tokens": output}
+        answer = tonnage.serve(on[0], on=on[1], **asked, advice=False, as_is=True)
+        return float(answer.serving.ttft_seconds.value)
+
+    times = [ttft(users, length) for length in LENGTHS]
+    assert times == pytest.approx(sorted(times), rel=1e-9)
+    times = [ttft(some, prompt) for some in USERS]
+    assert times == pytest.approx(sorted(times), rel=1e-9)

@@ -11,7 +11,9 @@ from msgspec.structs import replace
 from tonnage import read
 from tonnage.catalogue import cluster
 from tonnage.estimate.answer.answers import train
+from tonnage.estimate.inputs import Unread
 from tonnage.estimate.memory import training_memory
+from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan_columns import needed_bytes
 from tonnage.estimate.step.rank import layer_bounds, stages
@@ -287,3 +289,22 @@ def test_the_trainer_on_several_accelerators_is_ddp():
             read("llama-3.2-1b"), cluster("4xA100-SXM-80GB"), TrainingOptions(runtime="ddp", sequence_length=2048)
         ).needed_bytes
     )
+
+
+@pytest.mark.parametrize("name", ["llama-3.1-8b", "deepseek-v3"])
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_the_peak_of_a_stage_is_the_largest_of_its_phases_tree_for_tree(name, recompute):
+    """The peak is built alone where the other phases are not shown."""
+    options = TrainingOptions(
+        runtime="megatron", pipeline_parallel_size=4, num_microbatches=8, recompute=recompute, sequence_length=2048
+    )
+    machine = cluster("4x8xH100-SXM-80GB")
+    plan = training_plan(read(name), machine, options, Unread())
+    for rank in training_memory(read(name), plan, machine).ranks:
+        alone = rank.peak
+        largest = max(rank.phases, key=lambda phase: phase.value)
+        assert alone.value == largest.value == pytest.approx(rank.needed)
+        assert (alone.name, [child.value for child in alone.children]) == (
+            largest.name,
+            [child.value for child in largest.children],
+        )

@@ -343,7 +343,7 @@ def test_the_formulas_agree_with_sums_by_hand():
 
 
 def test_machines_that_the_model_does_not_fit_are_not_cheaper_from_any_load(capsys):
-    asked = {"concurrency": 64, "input_tokens": 2000, "output_tokens": 400, "as_is": True}
+    asked = {"concurrency": 128, "input_tokens": 2000, "output_tokens": 400, "as_is": True}
     small, large = (tonnage.serve("gpt-oss-120b", on=on, **asked) for on in ("h100", "2xH100-SXM-80GB"))
     assert small.fits is False and not small.serving.hosted
     assert large.fits and large.serving.hosted.offers

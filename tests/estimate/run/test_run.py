@@ -18,7 +18,8 @@ from tonnage.documents.question import Entry
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.run_options import RunOptions, deadline_seconds
 from tonnage.estimate.plan.rule import divisors
-from tonnage.estimate.run.run import run, usable_plans
+from tonnage.estimate.run.deadline import usable_plans
+from tonnage.estimate.run.run import run
 from tonnage.formulas.failures import pause
 from tonnage.formulas.memory import state_bytes
 from tonnage.formulas.run import accelerator_hours, accelerators_by_division
@@ -256,18 +257,67 @@ def test_a_deadline_that_no_number_of_accelerators_makes_names_the_fastest():
     [
         ({"deadline": "14d", "global_batch_size": 1024}, r"misses the deadline: \d+\.\d+ d of 14\.00 d"),
         ({"budget": "5"}, r"misses the budget: [\d,.]+ USD of 5\.00 USD"),
-        ({"budget": "0.001"}, r"misses the budget: [\d,.]+ USD of 0\.001 USD"),
+        ({"budget": "0.001"}, r"misses the budget: [\d,.]+ USD of 0\.0010 USD"),
         ({"budget_accelerator_hours": 100}, r"misses the budget: [\d,.]+ accelerator-hours of 100 accelerator-hours"),
         ({"deadline": "1d", "budget": "5"}, r"misses the deadline: .* of 1\.00 d, and the budget: .* USD of 5\.00 USD"),
     ],
     ids=str,
 )
-def test_a_run_that_fits_and_misses_its_deadline_or_budget_has_status_3_and_says_so_first(options, said):
+def test_a_run_that_fits_and_misses_its_deadline_or_budget_has_status_3_and_says_so(options, said):
     found = tonnage.train("llama-3.1-8b", on="8xh100", tokens="1T", **options)
     assert found.fits and found.status == 3
-    assert re.match(rf"{said}; memory fits: ", found.text(verbose=True)), found.text()[:200]
     assert re.fullmatch(said, found.to_dict()["verdict"]["missed"])
     assert said.startswith("misses the deadline") == (found.run.deadline_met is False)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"deadline": "30d"}, r"misses the deadline: \d+ d of 30 d; \dx8xH100-SXM-80GB takes [\d.]+ d for \d+,\d+ USD"),
+        ({"deadline": "1min"}, r"misses the deadline: \d+ d of 60 s; no larger machine that was tried meets it"),
+        ({"budget": "100k"}, r"misses the budget: 1\d\d,\d+ of 100,000 USD; it buys 9\d\d B tokens"),
+        ({"budget_accelerator_hours": 100}, r"misses the budget: [\d,]+ GPU-hours of 100 GPU-hours; it buys .* tokens"),
+        ({"deadline": "1d", "budget": "5"}, r"misses the deadline: .* of 24 h; .*; misses the budget: .*; it buys .*"),
+    ],
+    ids=str,
+)
+def test_the_first_line_names_what_keeps_a_deadline_or_a_budget_that_is_missed(options, said):
+    found = tonnage.train("llama-3.1-8b", on="8xh100", tokens="1T", **options)
+    assert re.match(rf"{said}; memory fits: ", found.text(verbose=True)), found.text()[:200]
+
+
+def test_the_machine_that_makes_a_deadline_is_the_smallest_that_does():
+    options = {"tokens": "1T", "deadline": "30d"}
+    nodes = tonnage.train("llama-3.1-8b", on="8xh100", **options).run.meets_deadline.accelerators // 8
+    met, smaller = (tonnage.train("llama-3.1-8b", on=f"{count}x8xh100", **options) for count in (nodes, nodes - 1))
+    assert "meets the deadline" in met.text(verbose=True)
+    assert "deadline tight" in smaller.text(verbose=True)  # inside the error band: not recommended
+
+
+def test_a_limit_that_is_kept_is_said_and_one_inside_the_error_band_is_tight():
+    def first(**options):
+        return tonnage.train("llama-3.1-8b", on="8xh100", tokens="10B", **options).text(verbose=True).splitlines()[0]
+
+    assert re.search(r"meets the deadline: 1\.\d\d d of 30 d", first(deadline="30d"))
+    assert re.search(r"deadline tight: 1\.\d\d d of 2 d, up to 2\.\d\d d", first(deadline="2d"))
+    assert re.search(r"meets the budget: 1,\d+ of 10,000 USD", first(budget="10k"))
+    assert re.search(r"budget tight: 1,\d+ of 1,200 USD, up to 1,\d+", first(budget="1200"))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"deadline": "3d"}, "the deadline cannot be judged"),
+        ({"budget": 1000}, "the budget cannot be judged"),
+        ({"deadline": "3d", "budget_accelerator_hours": 10}, "the deadline and the budget cannot be judged"),
+    ],
+    ids=str,
+)
+def test_a_limit_of_a_run_whose_step_time_is_unknown_cannot_be_judged(options, said):
+    found = tonnage.train("qwen3-8b", on="8xh100", objective="grpo", tokens="1B", **options)
+    assert found.fits and found.status == 4 and found.to_dict()["verdict"]["unjudged"] == said
+    assert f"step time not estimated: {said}" in found.text(verbose=True).splitlines()[0]
+    assert tonnage.train("qwen3-8b", on="8xh100", objective="grpo", tokens="1B").status == 0
 
 
 def test_a_run_within_its_deadline_and_budget_fits_with_status_0():
@@ -293,7 +343,10 @@ def test_a_deadline_is_read_as_people_write_it():
         ("0d", "more than 0"),
         ("-3", "needs a unit"),
         ("-3d", "deadline must be"),
-        ("soon", "deadline must be a number"),
+        ("soon", "deadline must be a time such as 30d, 2w or 12h, or the last day"),
+        ("31.12.2026", "or the last day, such as 2027-01-31"),
+        ("2026/12/31", "or the last day, such as 2027-01-31"),
+        ("tomorrow", "or the last day, such as 2027-01-31. Got 'tomorrow'"),
         ("", "deadline"),
         ("nand", "deadline"),
         ("3 parsecs", "unknown unit 'parsecs'"),

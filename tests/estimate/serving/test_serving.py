@@ -13,6 +13,7 @@ from tonnage.estimate.answer.answers import serve, train
 from tonnage.estimate.serving.memory import serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidPlan, MissingDatum, UnknownName
+from tonnage.kernel.term import Term
 from tonnage.kernel.units import GIB
 from tonnage.spec import ServingPlan
 
@@ -255,10 +256,25 @@ def test_more_requests_than_the_engine_runs_at_once_are_said_to_wait():
     assert any("at most 1024 requests" in warning for warning in answer.warnings)
 
 
-def test_cache_set_aside_beyond_what_is_kept_is_explained():
+def test_requests_that_an_engine_prints_fewer_of_are_explained():
     answer = serve(read("gemma-3-27b-it"), cluster(H100), ServingOptions(context=8192))
-    assert any("sets aside" in warning for warning in answer.warnings)
-    assert not any("sets aside" in warning for warning in serve(read("llama-3.1-8b"), cluster(H100)).warnings)
+    assert any("prints fewer requests" in warning for warning in answer.warnings)
+    assert not any("fewer requests" in warning for warning in serve(read("llama-3.1-8b"), cluster(H100)).warnings)
+
+
+def test_tokens_in_flight_are_of_all_requests_together():
+    """vLLM admits a request with a window and a whole step's tokens; a step has no more of them for 64 requests."""
+
+    def kv_cache(users: int) -> Term:
+        options = ServingOptions(context=8192, concurrency=users)
+        return serve(read("gemma-3-27b-it"), cluster("2xH100-SXM-80GB"), options).memory.child("kv cache")
+
+    one, two, many = (kv_cache(users) for users in (1, 2, 64))
+    in_flight = one.child("tokens in flight").value
+    assert many.child("tokens in flight").value == in_flight > two.value - one.value
+    assert many.value == pytest.approx(in_flight + 64 * (one.value - in_flight))
+    plain = serve(read("llama-3.1-8b"), cluster(H100), ServingOptions(context=8192)).memory.child("kv cache")
+    assert "tokens in flight" not in {child.name for child in plain.children}
 
 
 @pytest.mark.parametrize(

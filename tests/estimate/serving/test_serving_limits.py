@@ -85,7 +85,7 @@ def test_serve_and_max_say_the_same_longest_context(model, on, options):
 @pytest.mark.parametrize(
     ("model", "on", "context"),
     [
-        ("qwen3-32b", "rtx-4090", 16384),
+        ("qwen3-32b", "rtx-4090", 8192),
         ("gemma-4-26b-a4b-it", "rtx-4090", 16384),
         ("llama-3.1-8b", "h100", 8192),
         ("gemma-3-12b-it", "m3-max-64gb", 8192),

@@ -170,8 +170,10 @@ def test_without_graphs_the_host_asks_for_each_kernel():
 
 
 def test_an_accelerator_without_a_peak_is_timed_where_reading_bounds_it_and_no_further():
-    found = times("llama-3.1-8b", "m2-ultra-192gb", replace(LOAD, concurrency=1), engine="llama.cpp", weights="q4_k_m")
-    assert found.tpot_seconds > 4.5e9 / accelerator("m2-ultra-192gb").memory.bytes_per_second
+    found = times(
+        "llama-3.1-8b", "apple-m5-max-64gb", replace(LOAD, concurrency=1), engine="llama.cpp", weights="q4_k_m"
+    )
+    assert found.tpot_seconds > 4.5e9 / accelerator("apple-m5-max-64gb").memory.bytes_per_second
     assert found.ttft_seconds is None and found.end_to_end_seconds is None
 
 
@@ -218,8 +220,8 @@ def test_ollamas_passes_take_the_time_of_llama_cpps():
 
 
 def test_a_peak_of_four_bit_products_alone_times_tokens_and_no_prompts():
-    found = times("llama-3.1-8b", "gb10-128gb", replace(LOAD, concurrency=1))
-    assert found.tpot_seconds > 16e9 / accelerator("gb10-128gb").memory.bytes_per_second
+    found = times("llama-3.1-8b", "jetson-agx-thor", replace(LOAD, concurrency=1))
+    assert found.tpot_seconds > 16e9 / accelerator("jetson-agx-thor").memory.bytes_per_second
     assert found.ttft_seconds is None
 
 
@@ -259,11 +261,10 @@ def test_a_prompt_of_one_micro_batch_passes_the_stages_of_llama_cpp_one_after_th
 @pytest.mark.parametrize(("stages", "micro_batches"), [(2, 8), (4, 8), (4, 16)])
 def test_micro_batches_of_a_prompt_fill_and_drain_the_stages_of_llama_cpp(stages, micro_batches):
     tokens = 512 * micro_batches
-    one = micro_batches * prompt_seconds("llama.cpp", 512, 1, weights="q4_k_m")
+    one = prompt_seconds("llama.cpp", tokens, 1, weights="q4_k_m")
     many = prompt_seconds("llama.cpp", tokens, stages, weights="q4_k_m")
     slots = (micro_batches + stages - 1) / (micro_batches * stages)
-    assert many == pytest.approx(slots * one, rel=0.3)
-    assert many > slots * one * 0.9
+    assert many == pytest.approx(slots * one, rel=0.1)
 
 
 def test_the_first_token_on_four_cards_of_llama_cpp_takes_as_long_as_its_prompts_pass():

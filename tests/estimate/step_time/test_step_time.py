@@ -16,9 +16,10 @@ from tonnage.estimate.memory import Step
 from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step_time.time import Timing
-from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, UnknownName
 from tonnage.models import read
 from tonnage.numerics.precisions import precision
+from tonnage.runtimes import training_runtime, training_runtimes
 
 TOKENS = 2048
 
@@ -514,15 +515,25 @@ def test_formulas_open_the_time_of_a_step_the_run_and_the_bill():
         assert f"; {formula};" in text
 
 
-def test_a_narrow_recipe_that_nothing_is_timed_in_says_so():
-    assert any(
-        "timed in 16 bit" in each
-        for each in tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", precision="fp8-te").warnings
-    )
-    assert not any(
-        "timed in 16 bit" in each
-        for each in tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", precision="fp8-te", runtime="megatron").warnings
-    )
+@pytest.mark.parametrize("runtime", training_runtimes())
+def test_a_narrow_recipe_that_nothing_is_timed_in_says_so_in_the_first_line(runtime):
+    """And the runtimes whose facts say that they multiply in the recipe's type are those whose walk does."""
+    try:
+        answer = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", precision="fp8-te", runtime=runtime)
+    except InvalidPlan:
+        return  # of one accelerator
+    narrow = training_runtime(answer.question["runtime"].value).multiplies_narrow
+    assert (answer.run.computes_in is UNSET) == narrow
+    note = "--float8 tensorwise or --runtime megatron does." if runtime == "fsdp2" else "--runtime megatron does."
+    assert any(str(each).endswith(note) for each in answer.warnings) != narrow
+    if answer.fits:
+        assert ("computes in bf16, not in fp8-te" in answer.text(verbose=True).splitlines()[0]) != narrow
+
+
+def test_an_accelerator_without_the_type_of_the_recipe_is_said_in_the_first_line():
+    answer = tonnage.train("llama-3.1-8b", "8xA100-SXM-80GB", precision="fp8-te", runtime="megatron")
+    assert answer.run.computes_in == "bf16"
+    assert "computes in bf16, not in fp8-te" in answer.text(verbose=True).splitlines()[0]
 
 
 @pytest.mark.parametrize("model", ["bert-large-uncased", "t5-3b", "modernbert-base"])
@@ -620,3 +631,71 @@ def test_the_band_of_a_runtime_with_few_rows_holds_them_and_those_of_its_kind():
             wide = held.band(kind, runtime)
             assert wide.low == min(band.low, own.low) and wide.high == max(band.high, own.high)
             assert held.band(kind, "megatron") == band
+
+
+def test_a_dispatcher_that_sends_a_token_once_to_a_node_is_faster_across_nodes():
+    asked = {"on": "32x8xH100-SXM-80GB", "runtime": "fsdp2", "expert_parallel_size": 64, "as_is": True}
+    plain, flex = (
+        tonnage.train("deepseek-v3", **asked, moe_token_dispatcher_type=name, advice=False).step_time.value
+        for name in ("alltoall", "flex")
+    )
+    assert flex < 0.9 * plain
+    with pytest.raises(UnknownName, match=r"is called 'deepep'\. Known: alltoall, flex"):
+        tonnage.train("deepseek-v3", **asked, moe_token_dispatcher_type="deepep")
+
+
+@pytest.mark.parametrize("runtime", ["transformers", "fsdp2"])
+def test_attention_with_sinks_is_flash_where_it_is_asked_for(runtime):
+    """transformers has no sdpa for it; torchtitan calls FlexAttention."""
+    on = "1xH200-SXM-141GB" if runtime == "transformers" else "8xH200-SXM-141GB"
+    asked = {"on": on, "runtime": runtime, "method": "lora", "sequence_length": 4096, "as_is": True, "advice": False}
+    eager, usual, flash = (
+        tonnage.train("gpt-oss-20b", **asked, **more).needed_bytes
+        for more in ({"attention": "eager"}, {}, {"attention": "flash"})
+    )
+    assert flash < 0.6 * eager
+    assert usual == pytest.approx(eager, rel=0.05)
+
+
+def test_torchtitans_attention_with_sinks_is_fused_without_being_told():
+    asked = {"on": "8xH200-SXM-141GB", "runtime": "fsdp2", "expert_parallel_size": 8, "as_is": True, "advice": False}
+    usual, eager = (tonnage.train("gpt-oss-20b", **asked, **more) for more in ({}, {"attention": "eager"}))
+    assert usual.step_time.value < 0.7 * eager.step_time.value and usual.needed_bytes < 0.8 * eager.needed_bytes
+
+
+def test_the_flex_dispatcher_sends_what_the_router_gave_in_the_message_of_the_tokens():
+    """Megatron-core, fused_a2a.py: FusedDispatch and HybridEPDispatch take tokens and probabilities in one call."""
+    made = {
+        dispatcher: timing(
+            "qwen3-30b-a3b",
+            "2xdgx-h100",
+            runtime="megatron",
+            expert_parallel_size=16,
+            moe_token_dispatcher_type=dispatcher,
+            sequence_length=TOKENS,
+        ).walk
+        for dispatcher in ("alltoall", "flex")
+    }
+    step = made["flex"].step
+    layer = next(layer for layer in step.layers.values() if any(work.kind == "experts" for work in layer.work))
+    sent = [work for work in layer.work if work.exchange and work.exchange.group == "expert parallel"]
+    along = [work for work in sent if work.exchange.along]
+    assert {work.when for work in along} == {"forward", "backward"} and len(sent) == 3 * len(along)
+    for work in along:
+        starts = {name: walk._sending(work.exchange, work).seconds for name, walk in made.items()}
+        assert starts["flex"] < 0.1 * starts["alltoall"]
+
+
+@pytest.mark.parametrize(("model", "runs"), [("gemma-2-2b", True), ("bloom-560m", False)])
+def test_flash_attention_runs_where_transformers_can_call_it_and_a_note_says_where_not(model, runs):
+    """gemma_2 passes its soft cap on to FlashAttention; bloom has eager attention alone (transformers 5.24)."""
+    asked = {
+        "on": "1xH100-SXM-80GB",
+        "runtime": "transformers",
+        "sequence_length": 2048,
+        "as_is": True,
+        "advice": False,
+    }
+    eager, flash = (tonnage.train(model, **asked, attention=name) for name in ("eager", "flash"))
+    assert (flash.needed_bytes < eager.needed_bytes) is runs
+    assert any("eager attention alone" in warning for warning in flash.warnings) is not runs

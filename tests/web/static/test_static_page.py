@@ -9,7 +9,9 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from hashlib import sha256
 from pathlib import Path
+from urllib.error import URLError
 
 import pytest
 
@@ -266,3 +268,127 @@ def test_a_file_that_was_given_and_is_not_there_is_named_with_its_option(given, 
     for fetch in (False, True):  # before anything is fetched
         with pytest.raises(InvalidInput, match=r"--wheel is a file .*_wasm32\.whl\. There is none called '/nope2'"):
             parts(packed, [wheel, Path("/nope2")], fetch=fetch)
+
+
+# ---- numpy, as Pyodide's own list names it ----
+
+NAMED = "numpy-2.4.6-cp314-cp314-pyemscripten_2026_0_wasm32.whl"
+
+
+@pytest.fixture
+def listed(tmp_path):
+    """Pyodide's folder, whose list names a numpy."""
+    wheel = _zip(numpy="")
+    folder = tmp_path / "distribution"
+    folder.mkdir()
+    for name in CORE:
+        (folder / name).write_text(name)
+    entry = {"name": "numpy", "file_name": NAMED, "sha256": sha256(wheel).hexdigest(), "depends": []}
+    (folder / "pyodide-lock.json").write_text(json.dumps({"info": {}, "packages": {"numpy": entry}}))
+    return folder, wheel
+
+
+def test_numpy_beside_the_list_is_taken_where_it_has_the_digest_that_the_list_names(given, listed):
+    folder, wheel = listed
+    (folder / NAMED).write_bytes(wheel)
+    taken = parts(folder, [given[1]], fetch=False)
+    assert taken.wheels[NAMED] == wheel and taken.lacks == ()
+    (folder / NAMED).write_bytes(wheel + b"x")
+    with pytest.raises(InvalidInput, match="its digest is another"):
+        parts(folder, [given[1]], fetch=False)
+
+
+def test_numpy_in_an_archive_of_the_distribution_is_taken(given, listed, tmp_path):
+    folder, wheel = listed
+    (folder / NAMED).write_bytes(wheel)
+    packed = tmp_path / "distribution.tgz"
+    with tarfile.open(packed, "w:gz") as archive:
+        archive.add(folder, "pyodide")
+    assert parts(packed, [given[1]], fetch=False).wheels[NAMED] == wheel
+
+
+def test_without_numpy_the_page_is_written_and_says_what_it_cannot_answer(given, listed, tmp_path):
+    made = parts(listed[0], [given[1]], fetch=False)
+    assert NAMED not in made.wheels
+    assert "not beside" in made.lacks[0] and NAMED in made.lacks[0] and "plan" in made.lacks[0]
+    assert made.lacks[0] in static_page.write(tmp_path / "site", made)
+    assert "does not name" in parts(given[0], [given[1]], fetch=False).lacks[0]
+
+
+def test_numpy_is_fetched_of_pyodides_distribution_and_only_where_that_is_asked_for(given, listed, monkeypatch):
+    asked = []
+
+    def opened(address, timeout):
+        asked.append(address)
+        return io.BytesIO(listed[1])
+
+    monkeypatch.setattr("urllib.request.urlopen", opened)
+    assert NAMED not in parts(listed[0], [given[1]], fetch=False).wheels and not asked
+    assert parts(listed[0], [given[1]], fetch=True).wheels[NAMED] == listed[1]
+    version = static_parts.PYODIDE.partition("@")[2]
+    assert asked == [f"https://cdn.jsdelivr.net/pyodide/v{version}/full/{NAMED}"]
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: io.BytesIO(b"something else"))
+    with pytest.raises(InvalidInput, match="its digest is another"):
+        parts(listed[0], [given[1]], fetch=True)
+
+
+def test_a_distribution_that_cannot_be_reached_leaves_the_page_without_numpy(given, listed, monkeypatch):
+    def unreachable(*_, **__):
+        raise URLError("no network")
+
+    monkeypatch.setattr("urllib.request.urlopen", unreachable)
+    made = parts(listed[0], [given[1]], fetch=True)
+    assert NAMED not in made.wheels and "no network" in made.lacks[0] and "tonnage web" in made.lacks[0]
+
+
+def test_a_numpy_that_was_given_is_taken_as_it_is(given, listed, tmp_path):
+    own = tmp_path / "numpy-9.9-cp314-cp314-pyemscripten_2026_0_wasm32.whl"
+    own.write_bytes(_zip(numpy="own"))
+    made = parts(listed[0], [given[1], own], fetch=False)
+    assert own.name in made.wheels and made.lacks == ()
+
+
+def test_a_list_that_names_a_path_elsewhere_reads_nothing_there(given, listed, tmp_path):
+    folder, wheel = listed
+    (tmp_path / "secret.whl").write_bytes(wheel)
+    lock = json.loads((folder / "pyodide-lock.json").read_text())
+    lock["packages"]["numpy"]["file_name"] = "../secret.whl"
+    (folder / "pyodide-lock.json").write_text(json.dumps(lock))
+    assert "../secret.whl" not in parts(folder, [given[1]], fetch=False).wheels
+
+
+PLANNED = """
+import json, sys
+folder = sys.argv[1]
+sys.path[:0] = [folder]
+for name in ("rich", "litestar"):
+    sys.modules[name] = None
+from tonnage.web.static import browser
+browser.begin()
+question = {"model": "qwen3-0.6b", "serve": True, "on": "l4", "concurrency": 2}
+reply = browser.answer("POST", "/v1/plan", json.dumps(question))
+json.dump([reply.code, json.loads(reply.body)], sys.stdout)
+"""
+
+
+def test_with_numpy_the_archives_answer_plans_too(page, tmp_path):
+    for name in ("tonnage.zip", "yaml.zip"):
+        zipfile.ZipFile(page / "python" / name).extractall(tmp_path)
+    done = subprocess.run([sys.executable, "-c", PLANNED, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    code, document = json.loads(done.stdout)
+    made = ask("plan", {"model": "qwen3-0.6b", "serve": True, "on": "l4", "concurrency": 2}, WITHIN)
+    assert code == 200 and document["plans"] == json.loads(encode(made.document))["plans"]
+
+
+def test_how_much_is_loaded_is_written_beside_the_names(page):
+    listed = json.loads((page / "python" / "packages.json").read_text())
+    sizes = [(page / "python" / name).stat().st_size for name in listed["names"]]
+    core = [(page / "pyodide" / name).stat().st_size for name in static_page.COUNTED]
+    assert listed["bytes"] == sum(sizes) + sum(core)
+
+
+def test_the_worker_begins_a_module_that_the_archive_holds(page):
+    (begun,) = re.findall(r'pyimport\("([\w.]+)"\)', (page / "js" / "worker.js").read_text())
+    names = zipfile.ZipFile(page / "python" / "tonnage.zip").namelist()
+    assert f"{begun.replace('.', '/')}.py" in names

@@ -74,6 +74,12 @@ def test_differences_are_found():
         assert differences(whole, other)
 
 
+# What the line says while Python is loaded.
+SHARES = """window.shares = [];
+document.addEventListener("DOMContentLoaded", () => new MutationObserver(() => shares.push(document.getElementById("python").getAttribute("aria-valuenow")))
+  .observe(document.getElementById("python"), { attributes: true }));"""
+
+
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_):
         pass
@@ -116,6 +122,7 @@ def page(browser, address):
     made.on("request", lambda request: made.asked.append(request.url))
     made.on("console", lambda message: made.said.append(f"{message.type}: {message.text}"))
     made.on("pageerror", lambda error: made.said.append(f"error: {error}"))
+    made.add_init_script(SHARES)
     made.goto(address)
     made.wait_for_selector("#python", state="hidden", timeout=SECONDS)
     return made
@@ -132,20 +139,26 @@ def test_the_browser_gives_the_document_of_the_command_line(page, asked):
     assert differences(found["document"], json.loads(encode(made.document))) == []
 
 
+def test_how_far_it_is_was_shown_while_python_was_loaded(page):
+    shares = [int(share) for share in page.evaluate("shares") if share]
+    assert len(set(shares)) > 10 and shares == sorted(shares) and shares[-1] == 100
+    assert page.locator("#python").get_attribute("role") == "progressbar"
+
+
 def test_what_is_refused_is_refused_in_the_words_of_the_command_line(page):
     found = page.evaluate(ASK, ["train", {"model": "llama-3.1-8c", "on": "h100"}])
     assert found["kind"] == "UnknownName" and "Did you mean 'llama-3.1-8b'" in found["message"]
 
 
-def test_a_reader_picks_an_example_and_sees_a_verdict(page, address):
+def test_a_reader_opens_the_page_and_sees_a_verdict(page, address):
     page.goto(address)
-    page.locator("section.verdict button").first.click()
+    page.locator(".starts .example").nth(1).click()
     page.wait_for_selector("body[data-state=answered] section.verdict h1", timeout=SECONDS)
     assert page.locator("button.n").count() > 10
     link = page.url
     page.goto("about:blank")
     page.goto(link)  # shared: the question is in the address
-    page.wait_for_selector("body[data-state=answered] section.verdict h1", timeout=SECONDS)
+    page.wait_for_selector("body[data-state=answered] #v-line", timeout=SECONDS)
 
 
 def test_an_older_question_is_dropped_for_a_newer_one(page):

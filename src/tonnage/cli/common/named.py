@@ -23,8 +23,12 @@ def on_command_line(error: TonnageError, parser: Parser, words: Sequence[str]) -
 def as_typed(error: TonnageError, parser: Parser, words: Sequence[str]) -> str:
     """What is wrong, with options as they are typed."""
     said = _typed(parser, words)
-    dashed = _dashed(parser, said)
-    text = spelled(error, lambda name: said[name][0] if name in said and name in dashed else dashed.get(name, name))
+    dashed, theirs = _dashed(parser, said), _theirs(parser, words)
+
+    def spell(name: str) -> str:
+        return said[name][0] if name in said and name in dashed else theirs.get(name) or dashed.get(name, name)
+
+    text = spelled(error, spell)
     holder = "" if FLAG.search(text) else holder_of(text, said)
     if holder:
         text = joined(": ", (holder, text))
@@ -42,8 +46,19 @@ def _dashed(parser: Parser, said: Said) -> dict[str, str]:
     return {name: f"--{name.replace('_', '-')}" for name in names}
 
 
+def _theirs(parser: Parser, words: Sequence[str]) -> dict[str, str]:
+    """Options of ours -> the option of another tool that was typed for each and takes the same value."""
+    try:
+        read = parser.translated(words).read
+    except InvalidInput:
+        return {}
+    pairs = ((typed.split(), ours.split()) for typed, ours in read)
+    return {ours[0]: typed[0].replace("_", "-") for typed, ours in pairs if len(typed) == len(ours) <= 2}
+
+
 def _typed(parser: Parser, words: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Of each option the last of our spellings, and its value; what stands alone is "model"."""
+    """Of each option the last of its spellings, another tool's too, and its value; what stands alone is ""."""
+    theirs = _theirs(parser, words)
     try:
         words = parser.translated(words).words
         read = ours(list(words), parser._option_string_actions, parser._verb)
@@ -57,7 +72,10 @@ def _typed(parser: Parser, words: Sequence[str]) -> dict[str, tuple[str, str]]:
         action = parser._option_string_actions.get(flag)
         if action is not None:
             following = not equals and action.nargs is None
-            found[action.dest] = (flag, next(left, ("", ""))[1] if following else value)
+            found[action.dest] = (
+                theirs.get(typed.partition("=")[0], flag),
+                next(left, ("", ""))[1] if following else value,
+            )
         elif not word.startswith("-"):
             alone.append(typed)
     return {**found, "": ("", " ".join(alone))}

@@ -4,7 +4,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -60,15 +60,15 @@ def columns() -> int:
         return 80
 
 
-def in_english(option: Option) -> str:
-    """The help that an option has until `help_of` puts it into words: most command lines never show it."""
+def english_help(option: Option) -> str:
+    """Return the help that an option has until `help_of` puts it into words: most command lines never show it."""
     return (option.help or option.name).replace("%", "%%")
 
 
 def help_of(action: argparse.Action) -> str | None:
     """The help of an option in the current language, with unit and default."""
     option: Option | None = getattr(action, "option", None)
-    if option is None or action.help != in_english(option):
+    if option is None or action.help != english_help(option):
         return None if action.help is None else say(action.help)
     about = say(": ").join(filter(None, (worded(option.help) if option.help else "", option.listed_choices)))
     if option.unit:
@@ -91,10 +91,10 @@ HELP = Message(
 )
 
 
-def spoken(words: Sequence[str], environment: Mapping[str, str] = os.environ) -> tuple[str, list[str]]:
-    """The language, and the words without the option.
+def split_language(words: Sequence[str], environment: Mapping[str, str] = os.environ) -> tuple[str, list[str]]:
+    """Return the language of the answer, and the words without the option --lang.
 
-    >>> spoken(["--lang", "zh", "train", "llama-3.1-8b"])
+    >>> split_language(["--lang", "zh", "train", "llama-3.1-8b"])
     ('zh', ['train', 'llama-3.1-8b'])
     """
     rest: list[str] = []
@@ -111,18 +111,18 @@ def spoken(words: Sequence[str], environment: Mapping[str, str] = os.environ) ->
                 )
         else:
             rest.append(word)
-    return chosen or environment.get(VARIABLE) or _of_locale(environment), rest
+    return chosen or environment.get(VARIABLE) or _locale_language(environment), rest
 
 
-def otherwise(words: Sequence[str] = (), environment: Mapping[str, str] = os.environ) -> str:
-    """The language of an error about --lang itself: a known one of another --lang, else the environment's."""
+def language_of_error(words: Sequence[str] = (), environment: Mapping[str, str] = os.environ) -> str:
+    """Return the language of an error about --lang itself: a known one of another --lang, else the environment's."""
     values = [value for word, value in zip(words, [*words[1:], ""], strict=True) if word == FLAG]
     values += [word.partition("=")[2] for word in words if word.startswith(f"{FLAG}=")]
     known = [language for language in (*values, environment.get(VARIABLE)) if language in LANGUAGES]
-    return known[0] if known else _of_locale(environment)
+    return known[0] if known else _locale_language(environment)
 
 
-def _of_locale(environment: Mapping[str, str]) -> str:
+def _locale_language(environment: Mapping[str, str]) -> str:
     locale = next((environment[name] for name in LOCALE if environment.get(name)), "")
     return next((language for language in LANGUAGES if locale.lower().startswith(language)), LANGUAGES[0])
 
@@ -168,6 +168,7 @@ class Parser(argparse.ArgumentParser):
     mixes = False
     form: Form | None = None
     translation: Translation | None = None  # of the words that were read last
+    flags_by_verb: Callable[[], Mapping[str, frozenset[str]]] | None = None  # of verbs that no other face has
 
     def __init__(self, *args: Any, **kwargs: Any):
         kwargs.setdefault("allow_abbrev", False)
@@ -201,8 +202,10 @@ class Parser(argparse.ArgumentParser):
         parse = self.parse_known_intermixed_args if self.mixes else self.parse_known_args
         parsed, extra = parse(self._with_negatives(words), Given() if namespace is None else namespace)
         if extra:
-            unknown = Message("unrecognized arguments: {extra}.", extra=" ".join(extra)[:LONGEST])
-            self._refuse(unknown, *self._nearest(extra[0], words))
+            unknown: str = Message("unrecognized arguments: {extra}.", extra=" ".join(extra)[:LONGEST])
+            other_verb = self.other_verb(extra[0].partition("=")[0]) if extra[0].startswith("--") else ""
+            near = self._no_value(extra[0], args) or self._nearest(extra[0], words)
+            self._refuse(other_verb or unknown, *near, about="--help" if other_verb or near else "--help-all")
         parsed.typed = typed
         return parsed
 
@@ -274,10 +277,20 @@ class Parser(argparse.ArgumentParser):
         return spellings
 
     def near(self, name: str) -> list[str]:
-        """Options that may be meant by a name that is none."""
+        """Options that may be meant by a name that is none; of an option of another verb only those that it has
+        another word for.
+        """
         from tonnage.spelling import meant
 
-        return meant(name, (action.dest for action in self._actions if action.dest not in NO_OPTION))
+        names = (action.dest for action in self._actions if action.dest not in NO_OPTION)
+        return meant(name, names, alike=not self.other_verb(name))
+
+    def other_verb(self, name: str) -> str:
+        """The sentence that names the verbs which have an option that this one has not; "" where none has it."""
+        from tonnage.cli.common.other_verbs import no_flags, other_verb_sentence
+
+        flag, form = f"--{name.lstrip('-').replace('_', '-')}", self.form or Form(self._verb, ())
+        return other_verb_sentence(flag, form, self.flags_by_verb or no_flags)
 
     def format_usage(self) -> str:
         """In English, since argparse itself cuts the first word off it."""
@@ -288,8 +301,9 @@ class Parser(argparse.ArgumentParser):
         """Refuse what is wrong; `message` has no full stop, as argparse writes its own."""
         self._refuse(Message("{message}.", message=message))
 
-    def _refuse(self, *sentences: str) -> Any:
-        raise InvalidInput(joined(" ", (*sentences, Message("See `{program} --help`.", program=self.prog))))
+    def _refuse(self, *sentences: str, about: str = "--help") -> Any:
+        see = Message("See `{program} {about}`.", program=self.prog, about=about)
+        raise InvalidInput(joined(" ", (*sentences, see)))
 
     @property
     def _takes_detail(self) -> bool:
@@ -305,6 +319,15 @@ class Parser(argparse.ArgumentParser):
     def _print_message(self, message: str, file: Any = None) -> None:
         """argparse hides that help cannot be written; here it has its status."""
         write(message)
+
+    def _no_value(self, word: str, typed: Sequence[str]) -> tuple[str, ...]:
+        """The sentence that the option before a stray word takes no value: a switch, of ours or of another tool."""
+        before = next((one for one, two in pairwise(typed) if two == word and one.startswith("--")), "")
+        action = self._option_string_actions.get(before)
+        others = {theirs for theirs, _ in self.translation.read} if self.translation is not None else set()
+        if before in others or (action is not None and action.nargs == 0):
+            return (Message("{flag} takes no value.", flag=before),)
+        return ()
 
     def _nearest(self, word: str, words: list[str]) -> tuple[str, ...]:
         """What may be meant by one of the words, as a sentence of its own; nothing where nothing is near."""
@@ -365,10 +388,10 @@ def _add_all(group: Any, options: Iterable[Option], required: Iterable[str], swi
     for option in options:
         if option.alone:
             nargs = "*" if option.many else None if option.name in required else "?"
-            action = group.add_argument(option.name, nargs=nargs, metavar=option.metavar, help=in_english(option))
+            action = group.add_argument(option.name, nargs=nargs, metavar=option.metavar, help=english_help(option))
         else:
             action = group.add_argument(
-                option.flag, *option.short, dest=option.name, help=in_english(option), **_how(option, switch)
+                option.flag, *option.short, dest=option.name, help=english_help(option), **_how(option, switch)
             )
         action.__dict__["option"] = option
 

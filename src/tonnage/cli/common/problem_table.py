@@ -4,9 +4,10 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.cli.common.parser import Parser, columns
-from tonnage.cli.common.problems import Problem, Problems, first_of_estimate, problems_of
+from tonnage.cli.common.problems import Problem, Problems, estimate_error, problems_of
 from tonnage.documents.document import Problem as ProblemDocument
 from tonnage.kernel.message import Message, listed, plain
 from tonnage.language import current, say, say_as, worded
@@ -17,6 +18,7 @@ from tonnage.question.naming import FLAG
 HELP = "--help"
 WIDEST, GAP = 120, 2
 LONGEST_INPUT = 32  # columns
+MAX_INPUT = 100  # characters of an input
 LISTS = {"model": "tonnage models", "on": "tonnage accelerators"}
 
 
@@ -33,28 +35,35 @@ class Wrong(Struct, frozen=True):
     def of(cls, verb: str, parser: Parser, form: Form, words: Sequence[str]) -> "Wrong":
         problems = problems_of(parser, form, words)
         corrected = problems.corrected
-        if len(problems.found) > 1 and corrected:
+        if len(problems.entries) > 1 and corrected:
             problems, corrected = _with_estimate(parser, problems, corrected)
         read = parser.translated(words).read
         command = shlex.join(("tonnage", verb, *corrected)) if corrected else ""
-        return cls(verb, problems.found, read, command, parser.prog)
+        return cls(verb, problems.entries, read, command, parser.prog)
 
     @property
     def suggestion(self) -> str:
         """The command to try: of one wrong input where one name alone may be meant."""
         return self.command if len(self.problems) > 1 or all(problem.sure for problem in self.problems) else ""
 
+    def with_error(self, text: str, words: Sequence[str]) -> "Wrong":
+        """The same with an error about a path, which only reading it shows, where none of the problems is that."""
+        path = next((word for word in words if "/" in word and word in text), "")
+        if not path or any(path in problem.input for problem in self.problems) or not self.problems:
+            return self
+        return replace(self, problems=(Problem(path, text), *self.problems), command="")
+
     @property
     def documents(self) -> list[ProblemDocument]:
         return [
-            ProblemDocument(input=problem.input, problem=plain(problem.problem), nearest=list(problem.nearest))
+            ProblemDocument(input=cut(problem.input), problem=plain(problem.problem), nearest=list(problem.nearest))
             for problem in self.problems
         ]
 
 
 def _with_estimate(parser: Parser, problems: Problems, corrected: tuple[str, ...]) -> tuple[Problems, tuple[str, ...]]:
     """What an estimate of the corrected command would still refuse is wrong too."""
-    error = first_of_estimate(parser, corrected)
+    error = estimate_error(parser, corrected)
     if error is None:
         return problems, corrected
     from tonnage.cli.common.named import as_typed
@@ -63,7 +72,7 @@ def _with_estimate(parser: Parser, problems: Problems, corrected: tuple[str, ...
     flag = FLAG.search(text)
     at = next((at for at, word in enumerate(corrected) if flag and word.partition("=")[0] == flag[0]), None)
     typed = " ".join(corrected[at : at + 2]) if at is not None else (flag[0] if flag else "")
-    return Problems((*problems.found, Problem(typed, text)), problems.words), ()
+    return Problems((*problems.entries, Problem(typed, text)), problems.words), ()
 
 
 def table_of(wrong: Wrong) -> Iterator[str]:
@@ -74,10 +83,17 @@ def table_of(wrong: Wrong) -> Iterator[str]:
     yield ""
     rows = [(say("input"), say("problem"), say("nearest"))]
     separator = ", " if current() == "en" else "、"
-    rows += [(each.input, worded(each.problem), separator.join(each.nearest)) for each in wrong.problems]
+    rows += [
+        (cut(problem.input), worded(problem.problem), separator.join(problem.nearest)) for problem in wrong.problems
+    ]
     yield from _laid_out(rows, across)
     yield ""
     yield from _labelled(_lines_below(wrong), across)
+
+
+def cut(text: str) -> str:
+    """An input as a line of the table shows it."""
+    return text if len(text) <= MAX_INPUT else f"{text[: MAX_INPUT - 3]}..."
 
 
 def _lines_below(wrong: Wrong) -> Iterator[tuple[str, str]]:

@@ -2,29 +2,22 @@
 nearest to it, and one command that is right.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from tonnage.cli.common.parser import Parser
-from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName
+from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.message import Message
-from tonnage.kernel.registry import nearest
-from tonnage.question.command_line import OWN
-from tonnage.question.form import WHOLE, Form
-from tonnage.question.option import Option, names_in
-from tonnage.question.subjects.model import DIMENSIONS, ON
+from tonnage.question.form import Form
+from tonnage.question.option import Option
+from tonnage.question.subjects.model import ON
 from tonnage.spelling import instead_of
+from tonnage.verbs.wrong.fields import EXAMPLES, MACHINES, NEEDED, NEEDS_MACHINE, NO_OPTION, OF_MODELS
+from tonnage.verbs.wrong.values import model_problem, text_problem
 
-NEEDS_MACHINE = ("train", "serve", "max", "compare")
-FEW = 4  # nearest names, and known values, that are shown
-NO_MODEL, NO_ACCELERATOR = Message("no such model"), Message("no such accelerator")
-NO_OPTION, NO_SUCH = Message("no such option"), "no such {kind}"
-NEEDED, STRAY = Message("is needed"), Message("belongs to no option")
-NO_VALUE, VALUE_NEEDED = Message("takes no value"), Message("needs a value")
-EXAMPLES = ("llama-3.1-8b", "qwen3-32b", "Qwen/Qwen3-32B-AWQ", "config.json")
-OF_MODELS = frozenset(option.name for option in DIMENSIONS)
-LIKELY = "8xh100"  # the machine of a corrected command that named none
+STRAY, NO_VALUE, VALUE_NEEDED = Message("belongs to no option"), Message("takes no value"), Message("needs a value")
+LIKELY = MACHINES[1]  # the machine of a corrected command that named none
 
 
 class Problem(Struct, frozen=True):
@@ -46,15 +39,15 @@ class Problem(Struct, frozen=True):
 class Problems(Struct, frozen=True):
     """What is wrong with a command, and the words of one that is right, where all can be put right."""
 
-    found: tuple[Problem, ...]
+    entries: tuple[Problem, ...]
     words: tuple[str, ...]
 
     @property
     def corrected(self) -> tuple[str, ...]:
-        if not self.found or any(problem.instead is None for problem in self.found):
+        if not self.entries or any(problem.instead is None for problem in self.entries):
             return ()
         words = list(self.words)
-        for problem in reversed(self.found):
+        for problem in reversed(self.entries):
             words[problem.at : problem.at + problem.count] = problem.instead or ()
         return tuple(words)
 
@@ -63,7 +56,8 @@ def problems_of(parser: Parser, form: Form, words: Sequence[str]) -> Problems:
     """What is wrong with the words of a verb, as far as it is seen without an estimate."""
     read = parser.translated(words).words
     reader = _Words(parser, form, read)
-    return Problems(tuple(sorted(reader.problems(), key=lambda problem: problem.at)), tuple(read))
+    entries = dict.fromkeys(sorted(reader.problems(), key=lambda problem: problem.at))
+    return Problems(tuple(entries), tuple(read))
 
 
 class _Words:
@@ -91,7 +85,7 @@ class _Words:
         if self._lacks_model():
             yield Problem("MODEL", NEEDED, EXAMPLES, 0, 0, EXAMPLES[:1])
         if "on" not in self.given and self.form.verb in NEEDS_MACHINE and not self._is_other_question():
-            yield Problem("--on", NEEDED, ("h100", "8xh100", "dgx-h100"), len(self.words), 0, ("--on", LIKELY))
+            yield Problem("--on", NEEDED, MACHINES, len(self.words), 0, ("--on", LIKELY))
 
     def _lacks_model(self) -> bool:
         """Whether no model is named, nor described by its dimensions, in a question that is of one."""
@@ -139,26 +133,30 @@ class _Words:
         near = tuple(f"--{name.replace('_', '-')}" for name in self.parser.near(typed.lstrip("-")))
         near = tuple(flag for flag in near if flag in self.parser._option_string_actions)
         value = self.words[at].partition("=")[2] if joined else following if takes else None
-        instead = (near[0], *([value] if value is not None else [])) if len(near) == 1 else None
+        sure = len(near) == 1 and self._takes(near[0], value)
+        instead = (near[0], *([value] if value is not None else [])) if sure else None
         if near == (ON.flag,):  # then it is no machine that is missing
             self.given.add(ON.name)
-        return count, Problem(text, NO_OPTION, near, at, count, instead, len(near) == 1)
+        problem = self.parser.other_verb(typed) or NO_OPTION
+        return count, Problem(text, problem, near, at, count, instead, sure)
+
+    def _takes(self, flag: str, value: str | None) -> bool:
+        """Whether an option can be given this value: what is typed for another one need not be a value of it."""
+        action = self.parser._option_string_actions[flag]
+        option: Option | None = action.__dict__.get("option")
+        if value is None or action.nargs == 0:
+            return value is None and action.nargs in (0, "?")
+        return option is None or option.read is None or text_problem(self.form, option, flag, value) is None
 
     def _value(self, option: Option, typed: str, text: str, at: int, count: int) -> Problem | None:
         if option.read is None:
             return None
-        many = self.form.takes_lists(option.name) or (option.name == "on" and self.form.verb == "plan")
-        parts = text.split(";" if option.name in WHOLE else ",") if many else [text]
-        for part in (part.strip() for part in parts):
-            if self.form.axes and part.lower() == OWN:
-                continue
-            found = _machine(part) if option.name == "on" else _named(option, typed, part)
-            if found is None:
-                continue
-            whole = text.replace(part, found.right, 1) if found.right else ""
-            instead = (typed, whole) if whole else None
-            return Problem(f"{typed} {text}", found.problem, found.nearest, at, count, instead, found.sure)
-        return None
+        problem = text_problem(self.form, option, typed, text)
+        if problem is None:
+            return None
+        wrong, right = problem
+        instead = (typed, right) if right else None
+        return Problem(f"{typed} {text}", wrong.problem, wrong.nearest, at, count, instead, wrong.sure)
 
     def _standing_alone(self) -> Iterator[Problem]:
         places = [option for option in self.form.options.values() if option.alone]
@@ -167,99 +165,17 @@ class _Words:
             text = self.words[at]
             if option.name == "model":
                 for part in text.split(",") if self.form.axes else [text]:
-                    found = _model(part.strip())
-                    if found is not None:
-                        instead = (text.replace(part.strip(), found.right, 1),) if found.right else None
-                        yield Problem(text, found.problem, found.nearest, at, 1, instead, found.sure)
+                    wrong = model_problem(part.strip())
+                    if wrong is not None:
+                        instead = (text.replace(part.strip(), wrong.right, 1),) if wrong.right else None
+                        yield Problem(text, wrong.problem, wrong.nearest, at, 1, instead, wrong.sure)
         if not many:
             for at in self.alone[len(places) :]:
                 yield Problem(self.words[at], STRAY, (), at)
 
 
-class Found(Struct, frozen=True):
-    """What is wrong with a value, which names are near, and which is right instead; `sure`: it alone is near."""
-
-    problem: str
-    nearest: tuple[str, ...] = ()
-    right: str = ""
-    sure: bool = False
-
-
-def _named(option: Option, typed: str, text: str) -> Found | None:
-    try:
-        if option.read is not None:
-            option.read(text, typed)
-    except TonnageError as error:
-        return Found(str(error))
-    choices = names_in(option.choices or (option.known if option.name == "weights" else ()))
-    if not choices or _takes(option.name, text, choices):
-        return None
-    near = tuple(nearest(text, choices))
-    others = tuple(name for name in choices if name not in near)[: FEW - len(near)]
-    kind = Message(NO_SUCH, kind=option.unit or "value")
-    return Found(kind, (*near[:FEW], *others), near[0] if near else "", len(near) == 1)
-
-
-def _takes(name: str, text: str, choices: Iterable[str]) -> bool:
-    """Whether a name is one of the choices, or another name of one."""
-    plain = text.strip().lower().replace("_", "-")
-    if plain in {choice.lower().replace("_", "-") for choice in choices}:
-        return True
-    try:
-        if name == "optimizer":
-            from tonnage.numerics.optimizers import optimizer
-
-            optimizer(text)
-        elif name == "runtime":
-            from tonnage.runtimes import training_runtime
-
-            training_runtime(text)
-        elif name == "engine":
-            from tonnage.runtimes import serving_runtime
-
-            serving_runtime(text)
-        elif name == "weights":
-            from tonnage.estimate.serving.weights.request import asked_for
-
-            asked_for(text)
-        else:
-            return False
-    except UnknownName:
-        return False
-    except TonnageError:  # what it says is of something else
-        return True
-    return True
-
-
-def _machine(text: str) -> Found | None:
-    from tonnage.catalogue.clusters import cluster, nearest_clusters
-
-    try:
-        cluster(text)
-    except TonnageError as error:
-        near = nearest_clusters(text) if isinstance(error, UnknownName) else ()
-        if not near:
-            return Found(str(error)) if error.exit_status == UnknownName.exit_status else None
-        return Found(NO_ACCELERATOR, near[:FEW], near[0], len(near) == 1)
-    return None
-
-
-def _model(text: str) -> Found | None:
-    """What is wrong with the name of a model. What has to be asked for, or read, is left to the answer."""
-    from tonnage.catalogue import aliases, model_names
-    from tonnage.models import kind
-
-    try:
-        if set(text) & set("/\\:~") or kind(text) != "unknown":
-            return None
-    except TonnageError:
-        return None
-    near = tuple(nearest(text, [*model_names(), *aliases("models")]))
-    return Found(NO_MODEL, near[:FEW], near[0] if near else "", len(near) == 1)
-
-
-def first_of_estimate(parser: Parser, words: Sequence[str]) -> TonnageError | None:
-    """What an estimate says of words that are right otherwise."""
+def estimate_error(parser: Parser, words: Sequence[str]) -> TonnageError | None:
+    """Return the error that an estimate raises for words that can all be read; None where it answers."""
     from importlib import import_module
 
     verb = parser.prog.rpartition(" ")[2]

@@ -22,14 +22,14 @@ def quoted(words: Sequence[str], flags: Mapping[str, Option], named: int = 0) ->
         if end - at > 1 and not _is_machine(found[at]):
             longest = next((last for last in range(end, at + 1, -1) if _is_machine(" ".join(found[at:last]))), at + 1)
             found[at:longest] = [" ".join(found[at:longest])]
-    alone = list(places_alone(found, flags))[named:]
+    alone = list(positional_places(found, flags))[named:]
     together = len(alone) > 1 and alone[-1] - alone[0] == len(alone) - 1
     if together and _is_model(" ".join(found[at] for at in alone)):
         found[alone[0] : alone[-1] + 1] = [" ".join(found[at] for at in alone)]
     return found
 
 
-def places_alone(words: Sequence[str], flags: Mapping[str, Option]) -> Iterator[int]:
+def positional_places(words: Sequence[str], flags: Mapping[str, Option]) -> Iterator[int]:
     """Places of the words that are neither an option nor the value of one."""
     skip = False
     for at, word in enumerate(words):

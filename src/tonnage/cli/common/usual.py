@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from tonnage.language import current, say, worded
 from tonnage.language.columns import wrapped
 from tonnage.question.form import Form
-from tonnage.question.option import TITLES, Option, Usual
+from tonnage.question.option import MODEL_AND_MACHINE, TITLES, Option, Usual
 
+CONFIG = "--config FILE"
 LABEL = 29  # columns of an option with its value
 WIDEST = 120
 # Options that say how an answer is shown, of those that a verb has: what stands for their value, and what they do.
@@ -39,6 +40,8 @@ def usual_help(form: Form, about: str, flags: frozenset[str], width: int) -> str
             lines.append(say(title))
         for option, usual in sorted(of_title, key=lambda pair: pair[1].place):
             lines += _option_lines(option, usual, width)
+        if title == MODEL_AND_MACHINE and "--config" in flags:
+            lines += _line(CONFIG, say("another tool's file or job, read as the question"), width)
     lines.append(say("Output"))
     for flag, (metavar, text) in OUTPUT.items():
         if flag in flags:

@@ -9,7 +9,8 @@ from tonnage.verbs.compare import compared
 
 OPTIONS = compared(form_of("compare", "serve"))
 HELP = compare.about(
-    "which machine, precision and context for a served model, at what price? "
+    "which machine, precision and context for a served model, at what price? An option takes several values, "
+    "with commas between: --on h100,l40s --context 8k,32k. "
     "(`tonnage compare --train --help`: for training)",
     OPTIONS,
     "enforce-eager",

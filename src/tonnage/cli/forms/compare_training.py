@@ -9,7 +9,8 @@ from tonnage.verbs.compare import compared
 
 OPTIONS = compared(form_of("compare", "train"))
 HELP = compare.about(
-    "which machine, precision and sequence length for a training run, at what price?",
+    "which machine, precision and sequence length for a training run, at what price? An option takes several values, "
+    "with commas between: --on h100,l40s.",
     OPTIONS,
     "compile",
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tonnage.cli.common.unquoted import places_alone
+from tonnage.cli.common.unquoted import positional_places
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.message import Message
 from tonnage.question.subjects.model import ON
@@ -17,7 +17,7 @@ def with_lists(words: Sequence[str]) -> list[str]:
     from tonnage.question.verbs import form_of
 
     verb = "train" if "--train" in words else "serve"
-    alone = list(places_alone(words, form_of("compare", verb).flags))
+    alone = list(positional_places(words, form_of("compare", verb).flags))
     if alone and words[alone[0]] in VERBS and (len(alone) > 1 or f"--{words[alone[0]]}" not in words):
         first = alone[0]
         return with_lists([*words[:first], f"--{words[first]}", *words[first + 1 :]])

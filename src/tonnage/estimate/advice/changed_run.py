@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import cached_property
 from math import ceil
-from typing import Any
+from typing import Any, TypeGuard
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.estimate.advice.moves import Changes, bare, ordered
 from tonnage.estimate.bands import highest, most_needed
+from tonnage.estimate.growth import growing, grown_bytes
 from tonnage.estimate.host.memory import host_memory
-from tonnage.estimate.inputs import Question
-from tonnage.estimate.memory import Step, TrainingMemory
+from tonnage.estimate.inputs import Unread
+from tonnage.estimate.memory import ROUNDING, Step, TrainingMemory
 from tonnage.estimate.money.bill import Rent
 from tonnage.estimate.options.framework_options import OFFLOADS
 from tonnage.estimate.options.plans import training_plan
@@ -23,6 +24,7 @@ from tonnage.estimate.run.larger_machines import Machines
 from tonnage.estimate.step_time.time import Timing, timing_of
 from tonnage.formulas.time import tokens_per_second
 from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.polynomial import Polynomial
 from tonnage.runtimes import PEFT_CODE, USUAL_ON_SEVERAL, training_runtime
 from tonnage.spec import Cluster, TrainingPlan
 
@@ -36,13 +38,29 @@ RentOf = Callable[[Cluster], Rent | None]  # what a cluster costs an hour; None 
 
 class Planned(Struct, frozen=True, eq=False, dict=True):
     """A change, and the plan that it leads to. What its step takes is asked before what it needs: that takes longer
-    to find.
+    to find. `grown`: the bytes but for the order of sums, where they are known without a walk.
     """
 
+    model: Model
     change: dict[str, Any]
     machine: Cluster
     plan: TrainingPlan
-    step: Step
+    grown: float | None = None
+
+    @classmethod
+    def of_step(cls, step: Step, machine: Cluster) -> "Planned":
+        """The plan of a step that was walked, without a change."""
+        planned = cls(step.model, {}, machine, step.plan)
+        planned.__dict__["step"] = step
+        return planned
+
+    @cached_property
+    def step(self) -> Step:
+        return Step(self.model, self.plan, self.machine)
+
+    @cached_property
+    def memory(self) -> TrainingMemory:
+        return self.step.walk()
 
     @cached_property
     def timing(self) -> Timing | None:
@@ -102,8 +120,13 @@ class RunChanges:
         """The plan of a change; None if it is none."""
         machine = self.machines.of(change.get("on"))
         try:
-            plan = self._held(machine, {name: value for name, value in change.items() if name != "on"})
-            return Planned(change, machine, plan, Step(self.model, plan, machine)) if plan else None
+            plan = self._plan_of(machine, {name: value for name, value in change.items() if name != "on"})
+            if plan is None:
+                return None
+            planned = Planned(
+                self.model, change, machine, plan, grown_bytes(self.model, plan, machine, asker=self.options)
+            )
+            return planned if planned.grown is not None or planned.step else None
         except TonnageError:
             return None
 
@@ -115,12 +138,11 @@ class RunChanges:
 
     def _settle(self, planned: Planned) -> "ChangedRun | None":
         try:
-            memory = planned.step.walk()
-            if any(planned.plan.field(name) != "none" for name in OFFLOADS) and self._overfills(planned, memory):
+            if any(planned.plan.field(name) != "none" for name in OFFLOADS) and self._overfills(planned):
                 return None
+            return ChangedRun(self, planned) if planned.grown is not None or planned.memory else None
         except TonnageError:
             return None
-        return ChangedRun(self, planned, memory)
 
     def said(self, planned: Planned) -> dict[str, Any]:
         """Every option that the user has to give for this plan, without what is so now and stays so by itself."""
@@ -151,28 +173,53 @@ class RunChanges:
         return options | {name: missed[name] for name in fields if name in missed and name not in change}
 
     def _plan(self, machine: Cluster, said: dict[str, Any]) -> TrainingPlan:
-        return training_plan(self.model, machine, replace(self.options, **said), Question())
+        return training_plan(self.model, machine, replace(self.options, **said), Unread())
 
     def fits_on(self, machine: Cluster, reserve: int) -> bool:
         """Whether the run as it was asked about fits other accelerators."""
         try:
-            plan = training_plan(self.model, machine, self.options, Question())
+            plan = training_plan(self.model, machine, self.options, Unread())
             needed = ceil(Step(self.model, plan, machine).walk().needed)
         except TonnageError:
             return False
         return highest(plan, machine, needed) <= machine.accelerator.memory.usable_bytes - reserve
 
-    def _overfills(self, planned: Planned, memory: TrainingMemory) -> bool:
+    def _overfills(self, planned: Planned) -> bool:
         """Does what is offloaded need more host memory than a node has?"""
-        host = host_memory(self.model, planned.plan, planned.machine, memory)
+        host = host_memory(self.model, planned.plan, planned.machine, planned.memory)
         return host.capacity is not None and host.memory.value > host.capacity
+
+    def _plan_of(self, machine: Cluster, change: dict[str, Any]) -> TrainingPlan | None:
+        """The changed plan that holds the global batch, as other questions found it where they did."""
+        length = self.options.sequence_length
+        if length is None or "sequence_length" in change:
+            return self._held(machine, change)
+
+        def find(grows: Polynomial) -> TrainingPlan | None:
+            try:
+                plan = self._held(machine, {**change, "sequence_length": grows})
+            except TonnageError:
+                return None
+            return plan and replace(plan, sequence_length=0)
+
+        piece = growing((*self._asked_about, tuple(change.items())), machine, length, self.options, find)
+        if piece is None:
+            return self._held(machine, change)
+        plan: TrainingPlan | None = piece.found
+        return plan if plan is None else replace(plan, sequence_length=length)
+
+    @cached_property
+    def _asked_about(self) -> tuple[Any, ...]:
+        """What the plan of a change depends on, beside the change, the machine and the sequence length."""
+        options = replace(self.options, sequence_length=None)
+        return self.model, options, self.plan.global_batch_size, self.plan.num_microbatches
 
     def _held(self, machine: Cluster, change: dict[str, Any]) -> TrainingPlan | None:
         """The changed plan with the same global batch, or with more replicas' share of it where that cannot be."""
         freed: dict[str, Any] = dict.fromkeys(DERIVED)
         if "runtime" in change:
             freed["zero_stage"] = None
-        plan = training_plan(self.model, machine, replace(self.options, **{**freed, **change}), Question())
+        plan = training_plan(self.model, machine, replace(self.options, **{**freed, **change}), Unread())
         if "num_microbatches" in change:
             return plan
         count, rest = divmod(self.plan.global_batch_size, plan.micro_batch_size * plan.data_parallel_size)
@@ -185,13 +232,18 @@ class RunChanges:
         return plan if self.options.global_batch_size is None and self.options.num_microbatches is None else None
 
 
+def is_apart(grown: float | None, bytes_: float) -> TypeGuard[float]:
+    """Whether bytes that are known but for the order of sums are surely more, or surely less, than others."""
+    return grown is not None and abs(grown - bytes_) > 2 * ROUNDING * max(grown, bytes_)
+
+
 class ChangedRun:
     """An outcome of a change of a run: its bytes and its options are found when they are asked for."""
 
     times = serves = None
 
-    def __init__(self, run: RunChanges, planned: Planned, memory: TrainingMemory):
-        self.run, self.planned, self.memory = run, planned, memory
+    def __init__(self, run: RunChanges, planned: Planned):
+        self.run, self.planned = run, planned
         self.changes: Changes = (
             "nothing" if planned.plan.global_batch_size == run.plan.global_batch_size else "workload"
         )
@@ -202,17 +254,35 @@ class ChangedRun:
 
     @cached_property
     def needed(self) -> int:
-        return ceil(self.memory.needed)
+        return ceil(self.planned.memory.needed)
 
     @cached_property
     def most(self) -> int:
         return max(self.needed, highest(self.planned.plan, self.planned.machine, self.needed))
 
     def fits(self, usable: int) -> bool:
-        return not self.memory.exceeds(most_needed(self.planned.plan, self.planned.machine, usable))
+        if usable not in self._fits:
+            self._fits[usable] = not self.exceeds(most_needed(self.planned.plan, self.planned.machine, usable))
+        return self._fits[usable]
+
+    @cached_property
+    def _fits(self) -> dict[int, bool]:
+        return {}
 
     def exceeds(self, needed: int) -> bool:
-        return self.memory.exceeds(needed)
+        if is_apart(self.planned.grown, needed):
+            return self.planned.grown > needed
+        return self.planned.memory.exceeds(needed)
+
+    @cached_property
+    def at_least(self) -> float:
+        return self.planned.memory.at_least if self.planned.grown is None else self.planned.grown
+
+    def is_lighter(self, other: "ChangedRun", *, or_alike: bool = False) -> bool:
+        mine, others = self.planned.grown, other.planned.grown
+        if others is not None and is_apart(mine, others):
+            return mine < others
+        return not self.exceeds(other.needed if or_alike else other.needed - 1)
 
     def seconds(self) -> float | None:
         """Of a step."""

@@ -91,6 +91,13 @@ class Outcome(Protocol):
     def exceeds(self, needed: int) -> bool:
         """Whether it needs more bytes than these."""
 
+    @property
+    def at_least(self) -> float:
+        """Bytes that it needs at least, as far as that is known already: in what order outcomes are compared."""
+
+    def is_lighter(self, other: Any, *, or_alike: bool = False) -> bool:
+        """Whether it needs fewer bytes than another, or as many."""
+
 
 class Settled(Struct, frozen=True, eq=False):
     """An outcome whose bytes are known. `high`: the high end of the error band, where there is one."""
@@ -114,6 +121,13 @@ class Settled(Struct, frozen=True, eq=False):
 
     def exceeds(self, needed: int) -> bool:
         return self.needed > needed
+
+    @property
+    def at_least(self) -> float:
+        return self.needed
+
+    def is_lighter(self, other: Outcome, *, or_alike: bool = False) -> bool:
+        return self.needed <= other.needed if or_alike else self.needed < other.needed
 
 
 def paid_of(outcome: Outcome) -> "Paid":
@@ -361,13 +375,13 @@ class _Search:
         found = self._last(ladder, (), self._steps(ladder))
         if found is None:
             return None
-        least, needed = found[0], found[1].needed
+        least, lightest = found
         for step in range(least - 1, -1, -1) if self._is_short(ladder) else ():
             settled = self.ask(((ladder, step),))
-            if settled is not None and settled.exceeds(needed):
+            if settled is not None and not settled.is_lighter(lightest, or_alike=True):
                 break
             if settled is not None:
-                least, needed = step, settled.needed
+                least, lightest = step, settled
         return least
 
     def _serving(self, ladder: int, first: int) -> int:
@@ -470,12 +484,12 @@ class _Search:
                     tried.append(pair)
                     if self.fits(pair):
                         return pair
-            picks = min(tried, key=self._needed, default=tuple(pool[:1]))
+            picks = self._lightest(tried) if tried else tuple(pool[:1])
         while not self.fits(picks):
             held = {ladder for ladder, _ in picks}
             wider = [wider_picks for pick in pool if pick[0] not in held and (wider_picks := self._valid(picks, pick))]
-            best = min(wider, key=self._needed, default=picks)
-            if self._needed(best) >= self._needed(picks):
+            best = self._lightest(wider) if wider else None
+            if best is None or not self._is_lighter(best, picks):
                 return picks
             picks = best
         return picks
@@ -502,6 +516,20 @@ class _Search:
                 picks = (*others, (ladder, step))
         return picks
 
-    def _needed(self, picks: Picks) -> int:
-        settled = self.ask(picks) if picks else None
-        return settled.needed if settled else self.needed
+    def _lightest(self, tried: list[Picks]) -> Picks:
+        """Of picks that are plans those that need least, of several alike the first. What may need least is asked
+        first, so that of most it is known early that they need more.
+        """
+        outcomes = [settled for picks in tried if (settled := self.ask(picks))]
+        first, *others = sorted(range(len(tried)), key=lambda at: outcomes[at].at_least)
+        for at in others:
+            if outcomes[at].is_lighter(outcomes[first], or_alike=at < first):
+                first = at
+        return tried[first]
+
+    def _is_lighter(self, picks: Picks, other: Picks) -> bool:
+        """Whether picks that are a plan need fewer bytes than others, or than what is there now."""
+        one, another = self.ask(picks), self.ask(other) if other else None
+        if one is None:
+            return False
+        return one.is_lighter(another) if another else not one.exceeds(self.needed - 1)

@@ -23,7 +23,7 @@ from tonnage.estimate.advice.moves import (
     paid,
 )
 from tonnage.estimate.bands import serving_highest
-from tonnage.estimate.inputs import Question
+from tonnage.estimate.inputs import Unread
 from tonnage.estimate.load.options import USUAL, LoadOptions, ReplicaLoad, is_stated
 from tonnage.estimate.money.bill import Rent
 from tonnage.estimate.plan.rule import expert_counts
@@ -132,6 +132,8 @@ class _Replicas:
             ):
                 fields["concurrency"] = self.requests
                 plan = self._plan(cluster, fields)
+            if plan.data_parallel_size <= (self.case.wanted.prefill_replicas or 0):
+                return None  # no replica would be left to decode
             needed = serving_needed(self.model, plan, cluster.accelerator)
         except TonnageError:
             return None
@@ -145,7 +147,7 @@ class _Replicas:
         return ordered(said | ({"on": cluster.name} if has_machine else {}), ServingOptions)
 
     def _plan(self, cluster: Cluster, fields: dict[str, Any]) -> ServingPlan:
-        return serving_plan(self.model, cluster, replace(self.options, **fields), Question())
+        return serving_plan(self.model, cluster, replace(self.options, **fields), Unread())
 
     def pace(self, cluster: Cluster, fields: dict[str, Any], plan: ServingPlan) -> Pace | None:
         """What it then answers; None where nobody can say."""
@@ -159,7 +161,7 @@ class _Replicas:
     def fits_on(self, machine: Cluster, reserve: int) -> bool:
         """Whether the replicas as they were asked about fit on other accelerators."""
         try:
-            plan = serving_plan(self.model, machine, self.options, Question())
+            plan = serving_plan(self.model, machine, self.options, Unread())
             needed = serving_needed(self.model, plan, machine.accelerator)
         except TonnageError:
             return False
@@ -197,6 +199,13 @@ class ChangedReplicas:
 
     def exceeds(self, needed: int) -> bool:
         return self.needed > needed
+
+    @property
+    def at_least(self) -> float:
+        return self.needed
+
+    def is_lighter(self, other: "ChangedReplicas", *, or_alike: bool = False) -> bool:
+        return self.needed <= other.needed if or_alike else self.needed < other.needed
 
     @cached_property
     def _pace(self) -> Pace | None:

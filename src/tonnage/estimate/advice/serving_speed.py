@@ -18,11 +18,13 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import LoadOptions, ReplicaLoad
 from tonnage.estimate.money.bill import Rent
 from tonnage.estimate.run.larger_machines import Machines, doublings
+from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_plan
 from tonnage.estimate.serving.weights.formats import narrower_weights
 from tonnage.estimate.serving_time.pace import Pace, keep_context, pace_of
+from tonnage.estimate.serving_time.rates import serving_rates
 from tonnage.estimate.serving_time.speed import Speed
 from tonnage.kernel.errors import TonnageError
 from tonnage.runtimes import serving_runtime
@@ -77,14 +79,14 @@ class _Changed(Struct, frozen=True, eq=False):
 
 
 def speed_moves(case: Case) -> list[Advice]:
-    """The moves with which a token, or all tokens together, come faster; those that change no numbers first. Of a
-    load that is not served those that serve it, what changes least first, then the fewest accelerators; where none
-    does, those that are faster.
+    """The moves with which a token, or all tokens together, come faster; those that change no numbers first. Where
+    limits were asked and are kept, the fewest accelerators that keep them come before. Of a load that is not served
+    those that serve it, what changes least first, then the fewest accelerators; where none does, those that are faster.
     """
     moves = [move for change in _changes(case) if (move := _move(case, _changed(case, change)))]
     if not case.is_late:
         moves.sort(key=lambda move: (move.changes == "numerics", move.tpot_seconds))
-        return moves[:MAX_MOVES]
+        return [*_fewer(case), *moves][:MAX_MOVES]
     moves.sort(key=lambda move: (ORDER.index(move.changes), move.tpot_seconds))
     larger = [_move(case, changed) for changed in _larger(case)]
     first = [move for move in moves if move.serves and move.changes == "nothing"]
@@ -104,6 +106,9 @@ def _changes(case: Case) -> Iterator[dict[str, Any]]:
     yield from ({"tensor_parallel_size": width} for width in widths)
     if t > 1:
         yield {"tensor_parallel_size": t // 2}
+    groups, users = int(plan.attention_data_parallel_size), ceil(case.wanted.load.concurrency or 0)
+    if runtime.queues and users > batch_limits(runtime, plan, case.cluster.accelerator).requests * groups:
+        yield {"max_num_seqs": -(-users // groups)}  # then nobody waits for a place
     if plan.enforce_eager:
         yield {"enforce_eager": False}
     for weights in narrower_weights(
@@ -138,6 +143,42 @@ def _larger(case: Case) -> list[_Changed]:
     larger = [_changed(case, change) for change in changes if (change["on"] or 0) > case.cluster.size]
     serving = [changed for changed in larger if changed and changed.pace.serves]
     return sorted(serving, key=lambda changed: (changed.cluster.size, changed.pace.found.tpot_seconds))[:MACHINES]
+
+
+def _fewer(case: Case) -> list[Advice]:
+    """Fewer accelerators of the same kind that keep within the limits, where there are limits: the fewest that do so
+    at the high end of the error band, then the fewest that do so by the estimate.
+    """
+    machines, size = Machines(case.cluster), case.cluster.size
+    if not case.wanted.limited or case.wanted.requests is not None or machines.holding(size) is None:
+        return []
+    t, p = int(case.plan.tensor_parallel_size), int(case.plan.pipeline_parallel_size)
+    sure, served = None, None
+    for count in reversed(doublings(1, size // 2)):
+        if size % count or machines.holding(count) != count:
+            continue
+        stages = max(p * count // size, 1)
+        change = {"on": count, "tensor_parallel_size": min(t, count // stages), "pipeline_parallel_size": stages}
+        changed = _changed(case, change)
+        if changed is None or not changed.pace.serves:
+            break  # fewer still need more of each and take longer
+        served = changed
+        sure = changed if _is_sure(case, changed) else sure
+    found = [changed for changed in (sure, served) if changed is not None]
+    return [_described(case, changed) for changed in (found[:1] if sure is served else found)]
+
+
+def _is_sure(case: Case, changed: _Changed) -> bool:
+    """Whether the limits are kept at the high end of the error bands too; of a percentile as far above the mean as it
+    is now, which the band of the answer says.
+    """
+    rates, chip, found = serving_rates(), case.cluster.accelerator, changed.pace.found
+    for name, limit in (("ttft_seconds", case.wanted.ttft), ("tpot_seconds", case.wanted.tpot)):
+        value = getattr(found, name)
+        band = rates.around(name, value, chip) if limit is not None and value is not None else None
+        if limit is not None and (value is None or max(value, band[1] if band else value) > limit):
+            return False
+    return True
 
 
 def _requests(plan: ServingPlan) -> int:
@@ -183,7 +224,7 @@ def _move(case: Case, changed: _Changed | None) -> Advice | None:
     """
     if changed is None:
         return None
-    pace, cluster = changed.pace, changed.cluster
+    pace = changed.pace
     now, before = case.speed.times.tpot_seconds, case.speed.tokens_per_second
     is_faster = now >= WORTH * pace.found.tpot_seconds or pace.answers >= WORTH * before
     if not is_faster and not case.is_late:
@@ -191,7 +232,13 @@ def _move(case: Case, changed: _Changed | None) -> Advice | None:
     serves = pace.serves
     if (serves is False and not case.is_late) or not (is_faster or serves):
         return None
-    is_here = "on" not in changed.change
+    return _described(case, changed)
+
+
+def _described(case: Case, changed: _Changed) -> Advice:
+    """The move as the document has it."""
+    pace, cluster = changed.pace, changed.cluster
+    serves, is_here = pace.serves, "on" not in changed.change
     settled = Settled(
         changed.change,
         ceil(changed.made.memory.value),

@@ -15,6 +15,7 @@ from tonnage.estimate.advice.moves import Changes, Ladder, Suggestions, Values, 
 from tonnage.estimate.bands import highest
 from tonnage.estimate.memory import TrainingMemory
 from tonnage.estimate.options.framework_options import OFFLOADS
+from tonnage.estimate.options.lighter import lighter_kernels
 from tonnage.estimate.plan.rule import expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.run.larger_machines import doublings, elsewhere
@@ -50,7 +51,7 @@ def training_advice(
     """If it does not fit, or only perhaps: what would. If it fits: what the room that is left would carry. `run`: the
     changes of it that were estimated already.
     """
-    now = Planned({}, cluster, plan, memory.step)
+    now = Planned.of_step(memory.step, cluster)
     run = run or changes_of(model, cluster, options, plan, memory, rent)
     needed = memory.memory.value
     high = highest(plan, cluster, needed)
@@ -96,7 +97,7 @@ def changes_of(
     rent: RentOf,
 ) -> RunChanges:
     """Changes of a run with groups as wide as its machine."""
-    return RunChanges(model, cluster, options, Planned({}, cluster, plan, memory.step), MANY[0][1], rent)
+    return RunChanges(model, cluster, options, Planned.of_step(memory.step, cluster), MANY[0][1], rent)
 
 
 def chosen_change(run: RunChanges, needed: int, usable: int) -> Chosen | None:
@@ -149,13 +150,11 @@ def _ladders(run: RunChanges, times: int) -> Iterator[Ladder]:
 def _free(run: RunChanges) -> Iterator[Ladder]:
     """Changes that cost little or no speed."""
     plan, runtime = run.plan, run.runtime
-    if plan.kernels.attention != "flash":  # sdpa may have no fused kernel for these heads
-        yield _ladder("attention", ("flash",))
-    own = training_runtime(plan.runtime)
-    if plan.loss == own.losses[0]:
-        yield _ladder("loss", own.losses[1:])
-    if own.liger and not plan.kernels.liger:
-        yield _ladder("liger", (True,))
+    now = {"attention": plan.kernels.attention, "loss": plan.loss, "liger": plan.kernels.liger}
+    default = {"attention": now["attention"], "loss": training_runtime(plan.runtime).losses[0], "liger": False}
+    for name, values in lighter_kernels(plan.runtime):
+        if now[name] == default[name] and now[name] not in values:
+            yield _ladder(name, values)
     if plan.tensor_parallel_size > 1 and runtime.sequence_parallel and not plan.sequence_parallel:
         yield _ladder("sequence_parallel", (True,))
     yield _ladder("zero_stage", [stage for stage in runtime.zero_stages if stage > plan.zero_stage])

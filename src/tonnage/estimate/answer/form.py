@@ -9,6 +9,7 @@ from tonnage.architectures import Model
 from tonnage.documents.advice import Advice, Chosen, NearestMiss
 from tonnage.documents.answer import AnswerDocument, AnswerSummary, Slopes, Verdict, summary_of
 from tonnage.documents.document import builtins
+from tonnage.documents.interchange.read import ReadDocument
 from tonnage.documents.question import Entry
 from tonnage.documents.run import HostDocument, RunDocument
 from tonnage.documents.serving import ServingDocument
@@ -44,6 +45,17 @@ def unserved(serving: ServingDocument[Term], question: Mapping[str, Entry]) -> s
     return ""
 
 
+def refused_context(engine: str, made_for: int) -> str:
+    """What an engine says that does not start with a context beyond the model's own; nothing without one."""
+    return (
+        Message(
+            "{engine} refuses this context: the model was made for {context:,} tokens", engine=engine, context=made_for
+        )
+        if engine
+        else ""
+    )
+
+
 def missed_host(host: "HostMemory | None") -> str:
     """What the hosts' memory cannot hold; nothing where it can, or where nobody knows how much there is."""
     if host is None or host.capacity is None or host.memory.value <= host.capacity:
@@ -77,6 +89,18 @@ def missed_limits(run: RunDocument[Term] | None, question: Mapping[str, Entry]) 
     if late:
         return Message("misses the deadline: {days} of {of_days}", days=days, of_days=of_days)
     return Message("misses the budget: {cost} of {of_cost}", cost=cost, of_cost=of_cost) if dear else ""
+
+
+def unjudged_limits(run: RunDocument[Term] | None, question: Mapping[str, Entry]) -> str:
+    """Names the deadline and the budget of a training run whose step time is not known; "" where it has neither."""
+    if run is not None:
+        return ""
+    late, dear = "deadline_seconds" in question, "budget" in question or "budget_accelerator_hours" in question
+    if late and dear:
+        return Message("the deadline and the budget cannot be judged")
+    if late:
+        return Message("the deadline cannot be judged")
+    return Message("the budget cannot be judged") if dear else ""
 
 
 def _spent(run: RunDocument[Term], question: Mapping[str, Entry]) -> tuple[str, str]:
@@ -127,6 +151,10 @@ class Answer(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     unknown: str = ""
     band: tuple[int, int] | None = None
+    band_of_others: tuple[int, int] | None = None  # of other kinds of runs, where none of this kind was measured
+    made_for: int = 0  # tokens that the model was made for, where the context is longer
+    refused_by: str = ""  # the engine that does not start with such a context
+    read: ReadDocument | None = None  # of another tool's file or command, where that asks the question
 
     @property
     def fits(self) -> bool | None:
@@ -147,10 +175,14 @@ class Answer(Struct, frozen=True, kw_only=True):
     @property
     def status(self) -> int:
         """0 it fits, 2 tight, 3 it does not fit, or fits and does not answer the load as asked or misses its
-        deadline or budget, 4 not enough is known.
+        deadline or budget, 4 not enough is known, or not everything of a file was understood.
         """
+        if self.read is not None and not self.read.is_sure:
+            return 4
         if self.tight:
             return 2
+        if self.fits and not self.unserved and self.unjudged:
+            return 4
         return 3 if self.fits and self.unserved else {True: 0, False: 3, None: 4}[self.fits]
 
     @property
@@ -158,7 +190,17 @@ class Answer(Struct, frozen=True, kw_only=True):
         """What is missing beside the accelerators' memory: that of the hosts, or, where it fits, a load that is
         answered, a deadline and a budget that are kept. Nothing where nothing is.
         """
-        return missed_host(self.host) or unserved(self.serving, self.question) or missed_limits(self.run, self.question)
+        return (
+            missed_host(self.host)
+            or refused_context(self.refused_by, self.made_for)
+            or unserved(self.serving, self.question)
+            or missed_limits(self.run, self.question)
+        )
+
+    @property
+    def unjudged(self) -> str:
+        """The limits of a training run that cannot be judged because the time of a step is not known."""
+        return unjudged_limits(self.run, self.question) if self.verb == "train" else ""
 
     def __repr__(self) -> str:
         verdict = {0: "fits", 2: "tight", 3: "does not fit", 4: "not enough is known"}[self.status]
@@ -229,12 +271,16 @@ class Answer(Struct, frozen=True, kw_only=True):
         bill, disks = self.bill, self.disks
         return AnswerDocument(
             question=dict(self.question),
+            read=self.read or UNSET,
             verdict=Verdict(
                 fits=self.fits,
                 needed_bytes=self.needed_bytes,
                 usable_bytes=self.usable_bytes,
                 band=self.band,
                 missed=self.unserved or None,
+                band_of_others=self.band_of_others or UNSET,
+                made_for=self.made_for or UNSET,
+                unjudged=self.unjudged or UNSET,
             ),
             chosen=self.chosen or UNSET,
             memory=shown(self.memory) if trees else UNSET,

@@ -100,7 +100,7 @@ def frontier(
             )
     if options.concurrency is not None:
         raise InvalidInput(
-            "a frontier goes over numbers of users: leave out concurrency. Got {concurrency}.",
+            "a frontier goes over numbers of users: leave out {@concurrency}. Got {concurrency}.",
             concurrency=options.concurrency,
         )
     if not 2 <= points <= MOST_POINTS:

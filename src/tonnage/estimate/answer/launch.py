@@ -8,6 +8,7 @@ from tonnage.architectures import Model
 from tonnage.estimate.plan.rule import expert_counts
 from tonnage.estimate.serving.placement import drafting
 from tonnage.estimate.serving.weights.storage import storage
+from tonnage.kernel.message import Message, joined
 from tonnage.numerics.quantization import FILE_TYPES
 from tonnage.runtimes import HUB, ServingRuntime, Spread, Start, serving_runtime
 from tonnage.spec import Accelerator, Cluster, ServingPlan
@@ -118,13 +119,14 @@ def spread(model: Model, plan: ServingPlan, cluster: Cluster) -> Spread:
     return Spread(nodes=nodes, copies=min(own, copies), servers=copies // min(own, copies))
 
 
-def launch_command(model: Model, plan: ServingPlan, cluster: Cluster) -> str:
+def launch_command(model: Model, plan: ServingPlan, cluster: Cluster, *more_notes: str) -> str:
     """One line for a shell, or several where the engine is told by its environment and a file, and comments on what
-    it leaves to the user. What the engine's default is, is not said.
+    it leaves to the user. What the engine's default is, is not said. `more_notes`: further
+    comments.
     """
     model_place, engine = loaded(model, plan, cluster.accelerator), serving_runtime(plan.engine, plan.engine_version)
     if engine.launch is None:
-        return f"# How {plan.engine} is started is not known."
+        return Message("# How {engine} is started is not known.", engine=plan.engine)
     start = Start(
         model=model,
         plan=plan,
@@ -140,5 +142,6 @@ def launch_command(model: Model, plan: ServingPlan, cluster: Cluster) -> str:
     )
     variable = engine.longer_variable if plan.context > (model.context or plan.context) else ""
     command = f"{variable} {engine.launch(start)}".lstrip()
-    notes = [*start.notes, *to_be_named(engine, start.name, start.draft if start.draft in command else "")]
-    return "\n".join([command, *(f"# {note}" for note in notes)])
+    unnamed = to_be_named(engine, start.name, start.draft if start.draft in command else "")
+    notes = [*start.notes, *unnamed, *more_notes]
+    return joined("\n", [command, *(Message("# {note}", note=note) for note in notes)])

@@ -101,7 +101,7 @@ def my_machine(
         raise unknown("order", order, ORDERS)
     if options.concurrency not in (None, 1):
         raise InvalidInput(
-            "one user at a time is what this answers: leave out concurrency. Got {concurrency}.",
+            "one user at a time is what this answers: leave out {@concurrency}. Got {concurrency}.",
             concurrency=options.concurrency,
         )
     limits = {"ttft": duration("ttft", ttft), "tpot": duration("tpot", tpot)}

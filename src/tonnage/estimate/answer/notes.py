@@ -9,6 +9,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.memory import TrainingMemory
 from tonnage.estimate.plan.rule import expert_counts
 from tonnage.estimate.run.checkpoint import state_bytes
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted, human
 from tonnage.runtimes import training_runtime
@@ -18,17 +19,38 @@ from tonnage.spec import Cluster, TrainingPlan
 BEFORE_FLOAT8 = ("Pascal", "Volta", "Turing", "Ampere")  # NVIDIA's generations below compute capability 8.9
 
 
+def check_stored(model: Model, plan: TrainingPlan, question: Question) -> None:
+    """InvalidPlan where all weights of a quantised checkpoint are to be trained, which frameworks refuse; a note where
+    adapters are, on weights that are counted in the type of the plan.
+    """
+    if model.quantization is None:  # what serving says of weights is imported only where they are quantised
+        return
+    from tonnage.estimate.serving.weights.storage import storage, takes_adapters_alone
+
+    stored = storage(model, None)
+    if not takes_adapters_alone(stored):
+        return
+    if plan.tuning.method in ("full", "freeze"):
+        raise InvalidPlan(
+            "{model} is stored as {stored}, and on quantised weights frameworks train adapters alone. Write {--method} "
+            "qlora, or name the model that it was made from.",
+            model=model.name,
+            stored=stored.name,
+        )
+    question.warn(
+        Message(
+            "{model} is stored as {stored}; the base of the adapters is counted in {base}.",
+            model=model.name,
+            stored=stored.name,
+            base=plan.tuning.base_weights or plan.precision,
+        )
+    )
+
+
 def warn_of_training(model: Model, plan: TrainingPlan, memory: TrainingMemory, question: Question) -> None:
     """Notes on kernels that do not run, layers that are another author's, and bases that stay wide."""
-    if plan.kernels.attention == "sdpa" and _keeps_scores(memory):
-        question.warn(
-            Message(
-                "PyTorch has no fused kernel for the attention of {model} as it is called here (its heads, "
-                "mask or type): sdpa falls back on plain products, and the scores of all pairs of tokens are "
-                "kept. attention flash keeps none.",
-                model=model.name,
-            )
-        )
+    if plan.kernels.attention in ("sdpa", "flash") and _keeps_scores(memory):
+        question.warn(_why_scores_are_kept(model, plan, has_flash=memory.step.setting.style.has_flash))
     own = training_runtime(plan.runtime).model_codes[0]
     if plan.tuning.method != "full" and plan.model_code != own and question.entries["model_code"].origin != "given":
         question.warn(
@@ -155,6 +177,23 @@ def _warn_of_rank(model: Model, plan: TrainingPlan, question: Question) -> None:
                 name=name,
             )
         )
+
+
+def _why_scores_are_kept(model: Model, plan: TrainingPlan, *, has_flash: bool) -> Message:
+    """The note that attention which was to be fused is not."""
+    if not has_flash:
+        return Message(
+            "transformers has eager attention alone for {model}: attention {attention} does not run, and the scores of "
+            "all pairs of tokens are kept.",
+            model=model.name,
+            attention=plan.kernels.attention,
+        )
+    return Message(
+        "PyTorch has no fused kernel for the attention of {model} as it is called here (its heads, "
+        "mask or type): sdpa falls back on plain products, and the scores of all pairs of tokens are "
+        "kept. attention flash keeps none.",
+        model=model.name,
+    )
 
 
 def _keeps_scores(memory: TrainingMemory) -> bool:

@@ -21,9 +21,11 @@ from tonnage.estimate.money.bill import Bill, BillOptions, bill
 from tonnage.estimate.money.hosted import beside_hosted
 from tonnage.estimate.serving.limits import longest_context
 from tonnage.estimate.serving.memory import ServingMemory
+from tonnage.estimate.serving.weights.storage import is_mlx, storage
 from tonnage.estimate.serving_time.service_level import service_level
 from tonnage.estimate.serving_time.speed import Speed, serving_speed
 from tonnage.formulas import service as h
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import HOUR
 from tonnage.spec import Cluster, ServingPlan
@@ -143,7 +145,17 @@ def served(
     question: Question,
 ) -> Served:
     """Figures of the block `serving`, and the bill of an hour."""
-    launch = launch_command(model, plan, cluster)
+    launch: str | UnsetType = UNSET
+    if is_mlx(storage(model, plan.weights)):
+        question.warn(
+            Message(
+                "{engine} loads no MLX files, and no engine here does: bytes and times are those of {engine} with "
+                "weights as wide.",
+                engine=plan.engine,
+            )
+        )
+    else:
+        launch = launch_command(model, plan, cluster, *_how_to_split(plan, wanted))
     longest: Term | UnsetType = UNSET
     if any(rank.per_token.value for rank in memory.ranks):
         longest = longest_context(model, plan, cluster, memory, usable)
@@ -152,18 +164,27 @@ def served(
     speed = serving_speed(model, plan, cluster, memory, usable, wanted, question)
     if speed is None:
         return Served(figures=ServingDocument(launch=launch, longest_context=longest))
+    split = None
+    if wanted.prefill_replicas and speed.replica.clock.knows_prompts:
+        from tonnage.estimate.serving_time.split import (
+            speed_of_split,
+            split_figures,
+            split_replicas,
+            split_service_level,
+        )
+
+        split = split_replicas(model, plan, cluster, wanted, speed.replica.pool)
+        speed = speed_of_split(split, speed, plan, cluster)
     figures = replace(speed.figures, launch=launch, longest_context=longest)
     if wanted.load.output_tokens <= 1:
         figures = replace(figures, **dict.fromkeys(OF_LATER_TOKENS))
         question.warn("an answer of one token has no later ones, and no time of them.")
     if not speed.replica.clock.knows_prompts:
         return Served(figures=figures)
-    figures = replace(figures, **service_level(plan, speed, wanted, question))
-    if wanted.prefill_replicas:
-        from tonnage.estimate.serving_time.split import split_figures
-
-        split = split_figures(model, plan, cluster, wanted, speed.replica.pool)
-        figures = replace(figures, split=split)
+    if split is not None:
+        figures = replace(figures, split=split_figures(split), **split_service_level(split, wanted, question))
+    else:
+        figures = replace(figures, **service_level(plan, speed, wanted, question))
     if wanted.simulate:
         from tonnage.estimate.serving_time.simulated import simulated
 
@@ -174,6 +195,21 @@ def served(
     if fits and _is_said(load, question) and (compared := _beside_hosted(model, figures, made_bill, wanted)):
         figures = replace(figures, hosted=compared)
     return Served(figures=figures, bill=made_bill, speed=speed)
+
+
+def _how_to_split(plan: ServingPlan, wanted: ReplicaLoad) -> tuple[str, ...]:
+    """What the launch command leaves to the user where prompts have replicas of their own."""
+    if not wanted.prefill_replicas:
+        return ()
+    return (
+        Message(
+            "The command starts replicas that do both prefill and decode. For disaggregated serving, start "
+            "{prefill} prefill and {decode} decode replicas as servers of their own, with the engine's options for "
+            "KV cache transfer, behind a router.",
+            prefill=wanted.prefill_replicas,
+            decode=int(plan.data_parallel_size) - wanted.prefill_replicas,
+        ),
+    )
 
 
 def _is_said(load: LoadOptions, question: Question) -> bool:

@@ -14,12 +14,19 @@ from tonnage.estimate.advice.serving import Unfit, chosen_change, serving_advice
 from tonnage.estimate.advice.serving_speed import Case, speed_moves
 from tonnage.estimate.answer.form import Answer, about, put_band, unserved, usable_bytes, warn_of_towers
 from tonnage.estimate.answer.served import Served, served
-from tonnage.estimate.answer.serving_notes import warn_of_blocks, warn_of_emulation, warn_of_gguf, warn_of_host
+from tonnage.estimate.answer.serving_notes import (
+    warn_of_blocks,
+    warn_of_emulation,
+    warn_of_gguf,
+    warn_of_host,
+    warn_of_slow_experts,
+)
 from tonnage.estimate.bands import serving_band, serving_lowest
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import LoadOptions, ReplicaLoad, asked, lengths
 from tonnage.estimate.money.bill import BillOptions, Rent, rent_of_moves
 from tonnage.estimate.options.run_options import rate
+from tonnage.estimate.serving.limits import made_for, refused_by
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_figures, serving_plan, serving_slopes
@@ -68,6 +75,7 @@ def serve(
     warn_of_towers(model, question)
     warn_of_gguf(model, plan, memory, question)
     warn_of_emulation(plan, cluster, memory, question)
+    warn_of_slow_experts(model, plan, memory, question)
     warn_of_host(cluster, memory, question)
     band = _band_of_served(plan, cluster, memory, question)
     high = band[1] if band else ceil(memory.memory.value)
@@ -99,6 +107,8 @@ def serve(
         nearest_miss=advice.nearest,
         warnings=tuple(question.warnings),
         band=band,
+        made_for=made_for(model, plan),
+        refused_by=refused_by(model, plan),
     )
 
 

@@ -8,10 +8,12 @@ from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.weights.storage import is_gguf_type, storage
 from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted, human
+from tonnage.ops import MoE
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 
 MUCH_MORE = 1.5  # times what is kept
+MUCH_IN_FLIGHT = 0.25  # of what a request holds between steps
 
 
 def warn_of_blocks(engine: str, memory: ServingMemory, question: Question) -> None:
@@ -21,11 +23,19 @@ def warn_of_blocks(engine: str, memory: ServingMemory, question: Question) -> No
         question.warn(
             Message(
                 "{engine} sets aside {per_request} of cache for a request that keeps {kept}: its blocks "
-                "hold layers of several kinds, and a window also the tokens in flight. A smaller "
-                "{--max-num-batched-tokens} helps.",
+                "hold layers of several kinds.",
                 engine=engine,
                 per_request=human(rank.per_request.value, "bytes"),
                 kept=human(rank.kept.value, "bytes"),
+            )
+        )
+    if rank.in_flight > MUCH_IN_FLIGHT * rank.per_request.value > 0:
+        question.warn(
+            Message(
+                "{engine} prints fewer requests when it starts: it counts each with {in_flight} of cache for the "
+                "tokens of a step, which all requests share.",
+                engine=engine,
+                in_flight=human(rank.in_flight, "bytes"),
             )
         )
 
@@ -58,6 +68,22 @@ def warn_of_emulation(plan: ServingPlan, cluster: Cluster, memory: ServingMemory
     engine = serving_runtime(plan.engine, plan.engine_version)
     if engine.weights_note is not None and (note := engine.weights_note(memory.stored.name, cluster.accelerator)):
         question.warn(note)
+
+
+def warn_of_slow_experts(model: Model, plan: ServingPlan, memory: ServingMemory, question: Question) -> None:
+    """Formats of weights for which the engine's kernels of routed experts are not optimised: how slow, nobody says."""
+    engine, stored = serving_runtime(plan.engine, plan.engine_version), memory.stored.name
+    mixtures = any(isinstance(op, MoE) for block in model.decoder.blocks for op in block.ops)
+    if mixtures and engine.slow_experts and stored.startswith(engine.slow_experts):
+        question.warn(
+            Message(
+                "{engine} has no optimised kernels for routed experts in {stored} ({source}): they take several "
+                "times as long as shown here. A newer {--engine-version} has, and {--weights} awq.",
+                engine=engine.version,
+                stored=stored,
+                source=engine.slow_experts_source,
+            )
+        )
 
 
 def warn_of_host(cluster: Cluster, memory: ServingMemory, question: Question) -> None:

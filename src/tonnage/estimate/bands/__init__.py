@@ -2,7 +2,9 @@
 
 The figures are in `measured.py`, which `scripts/fit_bands.py` writes from the measurements in validation/; a band is a
 pair of factors of the estimate. A band is of rows of the same runtime, method and objective (training), or of the same
-engine and hardware family (serving). Other runs have none.
+engine and hardware family (serving). What is served by another engine or on another family has the band of all others,
+which is as wide as families left out ask for. Training of other kinds has none: runtimes differ by more than a verdict
+can use, so `band_of_others` is said beside it.
 """
 
 from math import ceil
@@ -39,16 +41,24 @@ def training_band(plan: TrainingPlan, cluster: Cluster) -> Band | None:
     return measured.TRAIN_MEMORY.find(plan.runtime, kind_of(plan), cluster.accelerator.vendor)
 
 
+def band_of_others(plan: TrainingPlan, cluster: Cluster) -> Band | None:
+    """How far runs of other runtimes and methods lie, where those of the plan's have no band; None where they do."""
+    from tonnage.estimate.bands import measured
+
+    return None if training_band(plan, cluster) else measured.TRAIN_MEMORY.others
+
+
 def family_of(accelerator: Accelerator) -> str:
     """The hardware family: the first word of the generation, such as Hopper or Ada."""
     return accelerator.generation.partition(" ")[0]
 
 
 def serving_band(engine: str, accelerator: Accelerator) -> Band | None:
-    """The band of what a served model takes: of its engine and the accelerator's family, or None."""
+    """The band of what a served model takes: of its engine and the accelerator's family, or of all others."""
     from tonnage.estimate.bands import measured
 
-    return measured.SERVE_MEMORY.find(engine, family_of(accelerator), accelerator.vendor)
+    table = measured.SERVE_MEMORY
+    return table.find(engine, family_of(accelerator), accelerator.vendor) or table.others
 
 
 def highest(plan: TrainingPlan, cluster: Cluster, needed: float) -> int:

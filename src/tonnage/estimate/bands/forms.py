@@ -13,17 +13,18 @@ class Band(Struct, frozen=True, kw_only=True):
     other sources.
 
     `runtime`: runtime or engine of the runs it is about; `kind`: their method and objective, or the hardware family;
+    both empty in the band of runs that nobody measured, which is made from all others;
     `rows`, `sources`: how many measurements made it, from how many publishers; `only`: the publisher, where there is
     one. `held`: the share of measurements inside a band that their own publisher had no part in; None where there is
     one publisher.
     """
 
-    runtime: str
-    kind: str
     low: float
     high: float
     rows: int
     sources: int
+    runtime: str = ""
+    kind: str = ""
     only: str = ""
     held: float | None = None
 
@@ -37,6 +38,13 @@ class Band(Struct, frozen=True, kw_only=True):
             if self.only
             else "one source"
         )
+        if not self.runtime:
+            return Message(
+                "no published runs of this kind: as wide as {rows} runs of other kinds lie, from {sources}; eight in "
+                "ten of a kind left out lie inside",
+                rows=self.rows,
+                sources=sources,
+            )
         return Message(
             "of {rows} published runs with {runtime} and {kind}, from {sources}, eight in ten lie inside",
             rows=self.rows,
@@ -61,11 +69,12 @@ class Band(Struct, frozen=True, kw_only=True):
 
 class Table(Struct, frozen=True, kw_only=True):
     """All bands of one quantity by the two words that tell the kind of run, and the vendors of the machines that
-    were measured.
+    were measured. `others`: the band of runs of any other kind, on any machine.
     """
 
     bands: Mapping[tuple[str, str], Band]
     vendors: tuple[str, ...]
+    others: Band | None = None
 
     def find(self, first: str, second: str, vendor: str) -> Band | None:
         return self.bands.get((first, second)) if vendor in self.vendors else None

@@ -7,8 +7,8 @@ TRAIN_MEMORY = Table(
         ("fsdp2", "full"): Band(
             runtime="fsdp2",
             kind="full",
-            low=0.9688,
-            high=1.0933,
+            low=0.9351,
+            high=1.1327,
             rows=11,
             sources=1,
             only="pytorch/torchtitan",
@@ -37,18 +37,19 @@ TRAIN_MEMORY = Table(
         ("transformers", "lora"): Band(
             runtime="transformers",
             kind="lora",
-            low=0.9354,
-            high=1.0918,
+            low=0.9383,
+            high=1.0766,
             rows=14,
             sources=1,
             only="Anassbzdd/fitcheck",
             held=None,
         ),
         ("transformers", "qlora"): Band(
-            runtime="transformers", kind="qlora", low=1.0, high=1.1782, rows=30, sources=2, only="", held=0.667
+            runtime="transformers", kind="qlora", low=0.9829, high=1.078, rows=30, sources=2, only="", held=0.667
         ),
     },
     vendors=("NVIDIA",),
+    others=Band(runtime="", kind="", low=0.9732, high=1.0834, rows=66, sources=5, only="", held=None),
 )
 SERVE_MEMORY = Table(
     bands={
@@ -84,4 +85,5 @@ SERVE_MEMORY = Table(
         ),
     },
     vendors=("NVIDIA",),
+    others=Band(runtime="", kind="", low=0.9766, high=1.0364, rows=151, sources=3, only="", held=None),
 )

@@ -29,7 +29,7 @@ from tonnage.estimate.step.views import RankView, StepView
 from tonnage.formulas import host as h
 from tonnage.kernel.formula import Number
 from tonnage.kernel.message import Message
-from tonnage.kernel.registry import Registry
+from tonnage.kernel.registry import Registry, unknown
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import TRAINING_RECIPES
 from tonnage.ops import Attention
@@ -77,6 +77,8 @@ class PlanRequest(Struct, frozen=True, kw_only=True):
 
 
 WIDE = 4  # bytes of an fp32 number
+# How tokens go to their experts, by Megatron's names, the default first; torchtitan calls them standard and deepep.
+DISPATCHERS = ("alltoall", "flex")
 SDPA = ("sdpa", "efficient")  # calls of scaled_dot_product_attention
 
 
@@ -85,6 +87,16 @@ class HostStates(NamedTuple):
 
     host: list[Term]
     stored: list[Term]
+
+
+def dispatcher_of(o: TrainingOptions, q: Question) -> dict[str, Any]:
+    """The field of a plan that says how tokens go to their experts, where it is given."""
+    value = o.moe_token_dispatcher_type
+    if value is None:
+        return {}
+    if value not in DISPATCHERS:
+        raise unknown("moe_token_dispatcher_type", value, DISPATCHERS)
+    return {"moe_token_dispatcher_type": q.take("moe_token_dispatcher_type", value, "alltoall")}
 
 
 class Framework:
@@ -328,7 +340,7 @@ class Framework:
     def _masks(self) -> list[Term]:
         """Masks that are shared by layers, which run again with them (transformers, masking_utils.py)."""
         setting, pairs = self.step.setting, Extent("pair", "gathered")
-        if setting.attention == "eager" or setting.style.soft_capped or setting.style.eager_alone:
+        if setting.style.runs_eager(setting.attention):
             return [self.step.sizes.term("mask of attention, in numbers", 1, setting.types.compute, pairs)]
         if setting.attention in SDPA and self.plan.packing:
             # one for layers that see all of their sequence, one for those that slide

@@ -2,10 +2,13 @@
 streams.
 """
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework, size_flags
+from tonnage.estimate.frameworks import torchtitan_flags as titan
+from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework, PlanRequest, dispatcher_of
 from tonnage.estimate.frameworks.fsdp2_units import Units, unit_points
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.step.communication import copies
@@ -13,26 +16,11 @@ from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.rank import Stage, first_of, layer_count
 from tonnage.estimate.step.views import RankView, StepView
 from tonnage.formulas import memory as f
-from tonnage.kernel.formula import Number, ceil_div
+from tonnage.kernel.formula import Number
 from tonnage.kernel.term import Term
 from tonnage.spec import TrainingPlan
 from tonnage.tape import TOKEN, Extent, Layer, Own, Setting
 
-FLAGS = {
-    "tensor_parallel_size": "--parallelism.tensor_parallel_degree",
-    "pipeline_parallel_size": "--parallelism.pipeline_parallel_degree",
-    "context_parallel_size": "--parallelism.context_parallel_degree",
-    "expert_parallel_size": "--parallelism.expert_parallel_degree",
-    "expert_tensor_parallel_size": "--parallelism.expert_tensor_parallel_degree",
-}
-SCHEDULES = {
-    "1f1b": "1F1B",
-    "interleaved-1f1b": "Interleaved1F1B",
-    "gpipe": "GPipe",
-    "interleaved-zero-bubble": "InterleavedZeroBubble",
-    "zbv": "ZBVZeroBubble",
-    "dualpipev": "DualPipeV",
-}
 SYMMETRIC = "PyTorch, torch/distributed/_symmetric_memory/__init__.py: get_symm_mem_workspace"
 
 
@@ -71,13 +59,16 @@ class Fsdp2(Compiled):
     )  # accelerate, utils/fsdp_utils.py: what is stored as bytes is kept whole on every accelerator
 
     @classmethod
+    def options(cls, request: PlanRequest) -> dict[str, Any]:
+        return dispatcher_of(request.options, request.question)
+
+    @classmethod
     def launch_settings(cls, model: Model, plan: TrainingPlan) -> list[str]:
-        return [*_flags(plan), *_chunk_flags(model, plan)]
+        return [*titan.batch_flags(plan), *titan.parallelism_flags(model, plan), *titan.recompute_flags(plan)]
 
     @classmethod
     def launch_lacks(cls, model: Model, plan: TrainingPlan) -> list[str]:
-        lacks_flag = _needs_chunks(plan) and not _chunk_flags(model, plan)
-        return [f"virtual_pipeline_size {plan.virtual_pipeline_size}"] if lacks_flag else []
+        return titan.lacking(model, plan)
 
     @classmethod
     def trl_sharding(cls, plan: TrainingPlan) -> list[str]:
@@ -202,45 +193,6 @@ class Fsdp2(Compiled):
 def _many(size: Number) -> bool:
     """Whether there is more than one rank; plans in an array agree in that (estimate.plan_columns)."""
     return bool(first_of(size) > 1)
-
-
-def _needs_chunks(plan: TrainingPlan) -> bool:
-    """torchtitan gives a rank one stage, or two under a looped schedule, unless it is told otherwise."""
-    return plan.virtual_pipeline_size > 2
-
-
-def _chunk_flags(model: Model, plan: TrainingPlan) -> list[str]:
-    """Layers of a stage that make as many stages; nothing where no number does. torchtitan 0.3.0,
-    distributed/pipeline_parallel.py: table and head count as a layer each, and the stages are rounded up.
-    """
-    if not _needs_chunks(plan):
-        return []
-    count, layers = plan.pipeline_parallel_size * plan.virtual_pipeline_size, model.num_layers + 2
-    per_stage = ceil_div(layers, count)
-    return (
-        [f"--parallelism.pipeline_parallel_layers_per_stage {per_stage}"]
-        if ceil_div(layers, per_stage) == count
-        else []
-    )
-
-
-def _flags(plan: TrainingPlan) -> list[str]:
-    """torchtitan, torchtitan/config/configs.py (0.3)."""
-    flags = size_flags(plan, FLAGS)
-    if plan.pipeline_parallel_size > 1:
-        local = plan.micro_batch_size * plan.num_microbatches
-        flags.append(f"--parallelism.pipeline_parallel_schedule {SCHEDULES[plan.pipeline_schedule]}")
-        flags.append(f"--parallelism.pipeline_parallel_microbatch_size {plan.micro_batch_size}")
-    else:
-        local = plan.micro_batch_size
-    flags += [
-        f"--training.local_batch_size {local}",
-        f"--training.global_batch_size {plan.global_batch_size}",
-        f"--training.seq_len {plan.sequence_length}",
-    ]
-    flags.append(f"--parallelism.fsdp_reshard_after_forward {'always' if plan.zero_stage == 3 else 'never'}")
-    kind = {"none": "none", "full": "full", "selective": "selective", "selective-op": "selective"}[plan.recompute]
-    return [*flags, f"--activation_checkpoint.mode {kind}"]
 
 
 FRAMEWORKS.add("fsdp2", Fsdp2)

@@ -8,7 +8,15 @@ from functools import lru_cache
 from typing import Any, cast
 
 from tonnage.architectures import Block, Model, style_of, wiring
-from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework, HostStates, PlanRequest, pinned, size_flags
+from tonnage.estimate.frameworks.base import (
+    FRAMEWORKS,
+    Framework,
+    HostStates,
+    PlanRequest,
+    dispatcher_of,
+    pinned,
+    size_flags,
+)
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.plan.rule import LARGEST
 from tonnage.estimate.plan.training_options import TrainingOptions
@@ -40,8 +48,10 @@ from tonnage.tape.megatron import ContextParallel, MegatronSetting, Shape
 # recompute_modules of Megatron-core (transformer_config.py)
 MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts")
 METHODS = ("p2p", "a2a", "allgather")  # cp_comm_type
-# Of what changes time alone, Megatron's own defaults come first: --cuda-graph-impl, --moe-token-dispatcher-type.
-GRAPHS, DISPATCHERS = ("none", "full"), ("alltoall", "flex")
+# Of what changes time alone, the default comes first: of --cuda-graph-impl Megatron's own. Its default of
+# --moe-token-dispatcher-type is allgather (arguments.py), which is not estimated: recipes take one of these two, and
+# the launch line of a plan names it.
+GRAPHS = ("none", "full")
 SCOPES = ("attn", "mamba", "mlp", "moe", "moe_router", "moe_preprocess")  # --cuda-graph-scope
 
 
@@ -70,13 +80,12 @@ def megatron_options(model: Model, sizes: Mapping[str, Any], o: TrainingOptions,
 
 def _timing(sizes: Mapping[str, Any], o: TrainingOptions, q: Question) -> dict[str, Any]:
     """What changes time alone: noted where it is given, or has something to change."""
-    fields: dict[str, Any] = {}
-    for name, choices in (("cuda_graph", GRAPHS), ("moe_token_dispatcher_type", DISPATCHERS)):
-        if (value := getattr(o, name)) is not None:
-            parts = ",".join(part.strip() for part in value.split(","))
-            if value not in choices and (name != "cuda_graph" or not set(parts.split(",")) <= set(SCOPES)):
-                raise unknown(name, value, (*choices, *(SCOPES if name == "cuda_graph" else ())))
-            fields[name] = q.take(name, parts, choices[0])
+    fields = dispatcher_of(o, q)
+    if o.cuda_graph is not None:
+        scopes = [scope.strip() for scope in o.cuda_graph.split(",")]
+        if o.cuda_graph not in GRAPHS and not set(scopes) <= set(SCOPES):
+            raise unknown("cuda_graph", o.cuda_graph, (*GRAPHS, *SCOPES))
+        fields["cuda_graph"] = q.take("cuda_graph", ",".join(scopes), GRAPHS[0])
     for name, size in (
         ("tp_comm_overlap", "tensor_parallel_size"),
         ("overlap_moe_expert_parallel_comm", "expert_parallel_size"),
@@ -132,7 +141,7 @@ def _modules(text: str, o: TrainingOptions) -> str:
     if o.recompute not in (None, "selective"):
         raise NotApplicable(
             Message(
-                "{@recompute_modules} belong to recompute selective. Got {text} with recompute {recompute}.",
+                "{@recompute_modules} belong to {@recompute} selective. Got {text} with {@recompute} {recompute}.",
                 text=text,
                 recompute=o.recompute,
             ),

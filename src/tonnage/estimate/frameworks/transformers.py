@@ -6,9 +6,12 @@ backward. With the logarithms that is 10 bytes a logit, less than the 12 that ba
 fullest moment here; it is in Unsloth, whose loss makes no copies.
 """
 
+from collections.abc import Sequence
+from functools import reduce
+
 from msgspec.structs import replace
 
-from tonnage.architectures import Model
+from tonnage.architectures import Block, Model
 from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.layers.losses import UPCAST_IN_MODEL
@@ -18,12 +21,13 @@ from tonnage.estimate.step.points import Point, by_extent
 from tonnage.estimate.step.rank import Stage, first_of
 from tonnage.estimate.step.views import RankView
 from tonnage.formulas import memory as f
-from tonnage.kernel.formula import Number
+from tonnage.kernel.formula import Number, maximum, minimum
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import TRAINING_RECIPES
+from tonnage.ops import Attention
 from tonnage.runtimes.parts.fused import LIGER
 from tonnage.spec import TrainingPlan
-from tonnage.tape import Extent, Layer, Setting
+from tonnage.tape import Extent, Layer, Moment, Setting
 
 NEWEST: Release = (5, 23)
 # models/llama/modeling_llama.py of 4.39, 4.44 and 4.45: the model gives logits in fp32; loss/loss_utils.py of 4.46 and
@@ -131,6 +135,8 @@ class Transformers(Framework):
         """At the loss: what its own tensors leave empty, and the segments of a layer's temporaries, which are too
         small for logits.
         """
+        if self._runs_again(rank, point):
+            return [self._of_two(rank)]
         if point is None or not point.everything or not rank.stage.after:
             return [self._part(rank, point, gradients)]
         sizes, vocabulary = rank.sizes, self.step.model.vocab_size
@@ -140,16 +146,59 @@ class Transformers(Framework):
         if self.plan.expandable_segments:
             return terms
         block = rank.stage.order[-1]
+        return [*terms, self._layer(block, self._fullest(rank, self._forward(block)), self.step.kept[block].value)]
+
+    def _forward(self, block: Block) -> tuple[Moment, ...]:
         hidden = next(branch.hidden_size for branch in self.step.model.branches if block in branch.blocks)
-        moments = tapes.block_forward(block, self.step.setting, hidden)
-        totals = [Term.of(moment.name, f.fixed_bytes, M=sizes.total(by_extent(moment.live))) for moment in moments]
-        fullest, saved = Term.max("a layer's forward pass", *totals).value, self.step.kept[block].value
-        return [
-            *terms,
-            Term.of("allocator reserve: layer temporaries", f.pool_reserve_bytes, source=SEGMENTS, M=fullest, x=saved),
+        return tapes.block_forward(block, self.step.setting, hidden)
+
+    def _fullest(self, rank: RankView, moments: Sequence[Moment], unit: str = "") -> Number:
+        """Bytes of a layer's fullest moment; `unit`: of what grows with this alone."""
+        totals = [
+            rank.sizes.total(
+                {extent: size for extent, size in by_extent(moment.live).items() if unit in ("", extent.unit)}
+            )
+            for moment in moments
         ]
+        return reduce(maximum, totals, 0)
+
+    def _layer(self, block: Block, fullest: Number, left: Number) -> Term:
+        return Term.of("allocator reserve: layer temporaries", f.pool_reserve_bytes, source=SEGMENTS, M=fullest, x=left)
+
+    def _runs_again(self, rank: RankView, point: Point | None) -> bool:
+        """The loss, or a layer that runs again in backward: what the one leaves is not used by the other."""
+        if point is None or not (point.everything or point.position >= 0) or not rank.stage.after:
+            return False
+        return self.plan.recompute == "full" and bool(self.logits_held()) and not self.plan.expandable_segments
+
+    def _of_two(self, rank: RankView) -> Term:
+        """Logits, and a layer's backward, each need segments that the other's do not serve: at the fuller of the two,
+        those of the other are empty.
+
+        Matrices of scores that a layer's forward pass does not need at once lie where logits were, if each of them
+        is no larger than logits in fp32.
+        """
+        block = rank.stage.order[-1]
+        backward = [moment for moment in self.step.layers[block].moments if not moment.forward]
+        fullest, left = self._fullest(rank, backward), self.step.kept[block].value
+        pairs = {extent for moment in backward for extent in by_extent(moment.live) if extent.unit == "pair"}
+        heads = next((op.heads for op in block.ops if isinstance(op, Attention)), 0)
+        if pairs and heads:
+            one = rank.sizes.total({next(iter(pairs)): 4 * heads})
+            logits = rank.sizes.total({LOGITS: 4 * self.step.model.vocab_size})
+            more = self._fullest(rank, backward, "pair") - self._fullest(rank, self._forward(block), "pair")
+            left = left + (one <= logits) * 1.0 * maximum(more, 0)
+        logits = rank.sizes.total({LOGITS: self._most_logits(rank.stage, "loss")})
+        return Term.of(
+            "allocator reserve: logits or layer temporaries",
+            f.fixed_bytes,
+            source=SEGMENTS,
+            M=minimum(maximum(fullest - left, 0), logits),
+        )
 
     def reserve_share(self, rank: RankView, point: Point) -> float:
+        if self._runs_again(rank, point):
+            return 0
         return RESERVE if not point.everything or not rank.stage.after else 0
 
     def _most_logits(self, stage: Stage, phase: str) -> float:
@@ -162,8 +211,12 @@ class Transformers(Framework):
         )
 
     def _part(self, rank: RankView, point: Point | None, gradients: Number) -> Term:
-        """Elsewhere: a part of all that stays."""
-        held = rank.weights.value + rank.optimizer.value + gradients
+        """Elsewhere: a part of all that stays; a frozen base is read once, block after block, and leaves no holes."""
+        held = (
+            rank.optimizer.value
+            + gradients
+            + sum(term.value for term in rank.weights.children if "base weights" not in term.name)
+        )
         held = held + (
             rank.step_copies.value + rank.step_buffers.value
             if point is None

@@ -11,6 +11,7 @@ from tonnage.estimate.frameworks.transformers import Transformers
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.layers.losses import FUSED, LOSSES
 from tonnage.estimate.step.pipeline_layout import Release, release_of
+from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.views import RankView
 from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
@@ -39,6 +40,10 @@ class Unsloth(Transformers):
     @property
     def release(self) -> Release:
         return release_of(self.plan.runtime_version, "unsloth", NEWEST)
+
+    def _runs_again(self, rank: RankView, point: Point | None) -> bool:
+        """No run was measured that tells what its loss and its layers leave each other."""
+        return False
 
     def loss_kind(self) -> tuple[str, float]:
         if self.release < FUSED_LOSS:

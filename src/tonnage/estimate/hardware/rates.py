@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from tonnage.kernel.prepared import tables
+from tonnage.spec import Accelerator
 
 # Generations that nobody measured take the shares of one that was, and a wider band.
 KIN = {"Blackwell Ultra": "Blackwell", "Ada Lovelace": "Ampere", "Volta": "Ampere", "Turing": "Ampere"}
@@ -17,14 +18,17 @@ class Generation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     #: GEMMs, by the name of the peak.
     matrix: Mapping[str, float]
-    #: Fused attention, forward, by the generation's own kernels (cuDNN, FlashAttention-3).
+    #: Fused attention, forward, by the generation's own kernels (cuDNN, FlashAttention-3, AITER).
     attention: float
-    #: FlashAttention-2, where it is slower.
+    #: FlashAttention-2, or on AMD's the kernels of scaled_dot_product_attention, where they are slower.
     flash2: float | None = None
+    #: Whether tables of kernels say so, and no published step: it has no error band of its own, and stands for no other
+    #: generation.
+    of_kernels: bool = False
 
 
 class Band(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Measured over predicted, of rows that were left out of the fit."""
+    """Measured over predicted, of rows whose source was left out of the fit."""
 
     #: 5th percentile.
     low: float
@@ -41,9 +45,9 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     generations: Mapping[str, Generation]
     #: Share of the peak in attention's backward, over that of its forward.
     attention_backward: float
-    #: Shares of an accelerator over its generation's, by its name and the name of the peak.
-    chips: Mapping[str, Mapping[str, float]] = {}
-    #: Time of moving rows of experts over the time that their bytes take.
+    #: Watts for each TFLOP/s of the 16-bit peak at the generation's shares; less of them lower the clock of products.
+    watts: Mapping[str, float] = {}
+    #: Share of the memory bandwidth in moves of rows of experts: permutations, sorts, what lies between their products.
     row_moves: float
     #: What is left of the time around expert GEMMs (permutations, casts), where one kernel does them with the GEMMs
     #: (Framework.fuses_experts).
@@ -82,15 +86,25 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     bands: Mapping[str, Band] = {}
     #: Error bands of the rows of a runtime that lie outside of these.
     runtimes: Mapping[str, Band] = {}
+    #: Runtimes with rows.
+    measured: tuple[str, ...] = ()
     #: How many rates were fitted, on how many rows.
     fitted: str = ""
 
     def of(self, generation: str) -> tuple[Generation, bool]:
         """Shares of a generation, and whether they are its own; of others the means of all that were measured."""
-        own = KIN.get(generation, generation)
-        if own in self.generations:
-            return self.generations[own], generation in (own, "Blackwell Ultra")
-        return _mean(tuple(self.generations.values())), False
+        return _of(self.generations, generation)
+
+    def clock(self, chip: Accelerator) -> float:
+        """The clock of products over that of the accelerators whose rows made the shares: with less power for a FLOP at
+        the peak it falls with the root of it. Power goes with the clock and the square of the voltage, which rises
+        with the clock; aiconfigurator-core's tables of four Blackwells say 0.51.
+        """
+        reference = self.watts.get(chip.generation)
+        if reference is None or chip.tdp_watts is None:
+            return 1.0
+        watts = chip.tdp_watts / (chip.peak("bf16") / 1e12)
+        return min(1.0, float((watts / reference) ** 0.5))
 
     def band(self, kind: str, runtime: str) -> Band | None:
         """The band of this kind of row, as wide as the rows of the runtime need it; None where nobody measured any."""
@@ -98,6 +112,13 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if found is None or own is None:
             return found
         return Band(low=min(found.low, own.low), high=max(found.high, own.high), rows=found.rows)
+
+
+def _of(found: Mapping[str, Generation], generation: str) -> tuple[Generation, bool]:
+    own = KIN.get(generation, generation)
+    if own in found:
+        return found[own], generation in (own, "Blackwell Ultra") and not found[own].of_kernels
+    return _mean(tuple(rates for rates in found.values() if not rates.of_kernels)), False
 
 
 def _mean(of: tuple[Generation, ...]) -> Generation:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tonnage.estimate.hardware.network import Links, links
+from tonnage.estimate.hardware.links import Links, links
 from tonnage.estimate.host.storage import drives_of
 from tonnage.estimate.inputs import LEAST_UPDATE, MIDDLE_UPDATE, MOST_UPDATE, PUBLISHED_UPDATES
 from tonnage.estimate.step.communication import copies, width_of

@@ -9,11 +9,11 @@ from msgspec import Struct
 from tonnage.architectures import Model
 from tonnage.documents.serving import Percentile
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.options.run_options import duration
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, NotApplicable, shown
 from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.registry import unknown
+from tonnage.question.amounts import wait
 from tonnage.question.subjects.load import LoadOptions
 from tonnage.spec import Load, ServingPlan
 
@@ -120,11 +120,11 @@ def _of_trace(options: ServingOptions, load: LoadOptions) -> Lengths:
     ):
         if getattr(load, name) is not None:
             raise InvalidInput(
-                "trace has lengths and arrivals of its own: leave out {name}. Got both.", name=option_name(name)
+                "{@trace} has lengths and arrivals of its own: leave out {name}. Got both.", name=option_name(name)
             )
     if options.concurrency is not None:
         raise InvalidInput(
-            "trace says when requests come: leave out concurrency. Got {concurrency} with trace.",
+            "{@trace} says when requests come: leave out {@concurrency}. Got {concurrency} with {@trace}.",
             concurrency=options.concurrency,
         )
     requests = read_requests(load.trace or "")
@@ -162,19 +162,25 @@ def asked(
     spread = q.take("spread", _ranged("spread", load.spread, 0, 1), 0) if load.spread is not None else 0.0
     if load.spread is not None and spread >= 1:
         raise InvalidInput("{@spread} must be at least 0 and less than 1. Got {spread:g}.", spread=spread)
-    form = Load(input_tokens=prompt, output_tokens=answer, cached_tokens=cached, spread=spread)
+    form = Load(
+        input_tokens=prompt,
+        output_tokens=answer,
+        cached_tokens=cached,
+        spread=spread,
+        in_step=load.spread is not None,  # who says nothing of it has users, not a benchmark of equal requests
+    )
     form, busy = _arriving(plan, options, load, lengths_given, form, q)
     percentile = load.percentile or "mean"
     if percentile not in PERCENTILES:
         raise unknown("percentile", percentile, PERCENTILES)
-    ttft, tpot = duration("ttft", load.ttft), duration("tpot", load.tpot)
+    ttft, tpot = wait("ttft", load.ttft), wait("tpot", load.tpot)
     for name, limit in (("ttft", ttft), ("tpot", tpot)):
         if limit is not None:
             q.put(name, limit, "given", Message("seconds, {percentile}", percentile=percentile))
     if load.percentile and not (ttft or tpot):
         raise NotApplicable(
             Message(
-                "{@percentile} is of the limits ttft and tpot, and none is given. Got {percentile}.",
+                "{@percentile} is of the limits {@ttft} and {@tpot}, and none is given. Got {percentile}.",
                 percentile=percentile,
             ),
             "percentile",
@@ -191,7 +197,7 @@ def asked(
         if getattr(load, name) is not None and not simulate:
             raise NotApplicable(
                 Message(
-                    "{name} is of a simulation: add simulate. Got {value}.",
+                    "{name} is of a simulation: add {@simulate}. Got {value}.",
                     name=option_name(name),
                     value=getattr(load, name),
                 ),

@@ -26,6 +26,8 @@ from tonnage.kernel.reach import allowed_file, called
 from tonnage.kernel.units import counted
 from tonnage.user_files import csv_text, json_text, read_text
 
+JITTER = 0.05  # share of the mean by which lengths differ where no spread is given, so that users do not stay in step
+
 
 class Requests(Struct, frozen=True, kw_only=True, eq=False):
     """Requests in the order in which they come: arrays with one entry each.
@@ -63,13 +65,17 @@ def requests_of(load: Load, count: int | None = None, seed: int = 0) -> Requests
         )
     users = None if load.concurrency is None else int(load.concurrency)
     total = count or (10 * users if users else 10_000)
-    prompts = uniform_lengths(generator, int(load.input_tokens), load.spread, total)
+    longest_prompt, longest_answer, spread = int(load.input_tokens), int(load.output_tokens), load.spread
+    if users is not None and users > 1 and not load.in_step and not spread:
+        longest_prompt, longest_answer = (round(each * (1 + JITTER)) for each in (longest_prompt, longest_answer))
+        spread = 2 * JITTER / (1 + JITTER)
+    prompts = uniform_lengths(generator, longest_prompt, spread, total)
     return Requests(
         arrival=np.zeros(total)
         if users
         else gamma_arrivals(generator, load.requests_per_second, load.burstiness, total),
         input_tokens=prompts,
-        output_tokens=uniform_lengths(generator, int(load.output_tokens), load.spread, total),
+        output_tokens=uniform_lengths(generator, longest_answer, spread, total),
         cached=np.minimum(
             int(load.cached_tokens), prompts - 1
         ),  # the last token is computed in any case: it makes the first of the answer

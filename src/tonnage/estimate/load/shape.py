@@ -68,6 +68,8 @@ def check_load(load: Load) -> None:
 class Policy(Struct, frozen=True, kw_only=True):
     """How an engine fills its forward passes.
 
+    `poll_passes`: passes from one look at new requests to the next (SGLang's scheduler_recv_interval, which counts
+    those that decode: after a pass with prompts it looks at once).
     `max_num_batched_tokens`: tokens of a pass. `pool_tokens`: tokens of cache that the replica holds, in blocks of
     `block_size`; None: enough.
     `chunked_prefill`: a prompt may be cut where the budget of a pass ends, else it waits for a pass that takes it
@@ -86,6 +88,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     pool_tokens: Number | None = None
     block_size: Number = 16
     reserves_answer: bool = False
+    poll_passes: Number = 1
 
     def __post_init__(self) -> None:
         for name in ("max_num_seqs", "max_num_batched_tokens", "block_size"):

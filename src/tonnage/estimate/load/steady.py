@@ -24,11 +24,14 @@ from tonnage.formulas.load import (
     share_of_prompt_passes,
     share_that_waits,
     stretched_seconds,
+    wait_before_token_seconds,
     work_left_seconds,
 )
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number, exp, maximum, minimum
 from tonnage.spec import Load
+
+OUT_OF_STEP = 1e-6  # spread of users whose lengths are alike on average, and who come one by one
 
 # ---- Users of whom each sends the next request when an answer ends.
 
@@ -73,6 +76,11 @@ def closed_loop(shape: Shape, users: Number, spread: Number, rounds: Number | No
     if shape.policy.mixed:
         rate = where(case.bound, minimum(rate, case.new / pace), rate)
     ttft = maximum(first, users / rate - away)
+    if not shape.policy.reserves_answer and shape.policy.pool_tokens is not None:
+        # of the cache that a request waits for only its prompt's part comes before its first token
+        queued = where((users > shape.places) & (shape.places < shape.policy.max_num_seqs), ttft - first, 0)
+        after = queued - wait_before_token_seconds.evaluate(tau=queued, s=shape.input, s_mean=shape.context)
+        ttft, tpot = ttft - after, tpot + after / maximum(shape.output - 1, 1)
     if rounds is not None:
         ttft = ttft + (_start(case) * inside + (ttft - first) / 2 * (users - inside) - ttft * users) / (users * rounds)
         lost = drain_share.evaluate(R=inside, cv2=shape.cv2, n_rounds=rounds, spread=spread) * (inside - 1) / inside
@@ -96,7 +104,7 @@ def _case(shape: Shape, inside: Number, spread: Number, rounds: Number | None) -
     most = shape.prompts_at_most(running)
     same_length = spread <= 0
     width = 1 if rounds is None else minimum(1, rounds**0.5 * maximum(spread, 1e-6))
-    come = minimum(maximum(new, 1e-9) / width, inside)
+    come = minimum(maximum(new, 1e-9) * shape.policy.poll_passes / width, inside)
     together = where(same_length, inside, prompts_together.evaluate(n_new=come))
     beside = where(same_length, inside, 1 + come * (1 - 1 / inside))
     return Closed(
@@ -302,7 +310,8 @@ def steady(
         state = open_loop(shape, load.requests_per_second, load.burstiness, full)
     else:
         users = shape.places if load.concurrency is None else load.concurrency
-        state = closed_loop(shape, users, load.spread, rounds)
+        spread = load.spread if load.in_step else maximum(load.spread, OUT_OF_STEP)
+        state = closed_loop(shape, users, spread, rounds)
     if shape.fits is not True:
         state = replace(state, ttft=where(shape.fits, state.ttft, float("inf")), rate=where(shape.fits, state.rate, 0))
         full = replace(full, rate=where(shape.fits, full.rate, 0))

@@ -82,7 +82,7 @@ def bill(
                 "carbon needs the power of {accelerator}, which no source gives.",
                 accelerator=cluster.accelerator.name,
             )
-        carbon = money.run_carbon(energy, _grid(options.grid)).named(Message("carbon of {of}", of=of))
+        carbon = money.run_carbon(energy, grid_value(options.grid)).named(Message("carbon of {of}", of=of))
     own = _own(cluster, seconds, options, offer, rates, price, question, today, edge_time)
     return Bill(of=of, cost=cost, energy=energy, carbon=carbon, ownership=own)
 
@@ -137,9 +137,9 @@ class Rent(Struct, frozen=True):
 
 
 def rent_of_moves(base: Cluster, options: BillOptions, price: float | None) -> Callable[[Cluster], Rent | None]:
-    """What other machines cost beside `base`: at its provider, where that has such machines, so that a move is not
-    compared with another market; else at the cheapest offer, whose provider is named. `price`: USD per
-    accelerator-hour, where the user gave one.
+    """What other machines cost beside `base`: at its provider, where that lets such machines, so that a move is not
+    compared with another market; else, also where it lets only larger ones, at the cheapest offer, whose provider is
+    named. `price`: USD per accelerator-hour, where the user gave one.
     """
     cheapest = rent(options, price)
     known: dict[str, Rent | None] = {}
@@ -147,8 +147,9 @@ def rent_of_moves(base: Cluster, options: BillOptions, price: float | None) -> C
     def of(cluster: Cluster) -> Rent | None:
         if cluster.name not in known:
             known[cluster.name] = _rent_beside(base, cluster, options) if price is None else None
-        usd = cheapest(cluster)
-        return known[cluster.name] or (None if usd is None else Rent(usd))
+        beside = known[cluster.name]
+        usd = cheapest(cluster) if beside is None else None
+        return beside or (None if usd is None else Rent(usd))
 
     return of
 
@@ -157,14 +158,16 @@ def _rent_beside(base: Cluster, cluster: Cluster, options: BillOptions) -> Rent 
     """The rent of a cluster at the provider of `base`, or with the name of another; None where a price is not known."""
     try:
         rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
-        home, best = _best(base, options, rates).price.provider, _best(cluster, options, rates)
+        best = _best(cluster, options, rates)
+        home = (best if cluster is base else _best(base, options, rates)).price.provider
     except TonnageError:
         return None
     try:
         own = _best(cluster, replace(options, provider=home), rates)
     except TonnageError:
         own = None
-    if own is not None and own.whole >= best.whole:
+    pays_for_more = own is not None and own.price.accelerators > cluster.size  # of a machine that is let as a whole
+    if own is not None and own.whole >= best.whole and not pays_for_more:
         return Rent(money.usd_per_accelerator(cluster, own.price, rates) * cluster.size)
     provider = "" if best.price.provider == home else best.price.provider
     return Rent(money.usd_per_accelerator(cluster, best.price, rates) * cluster.size, provider)
@@ -178,7 +181,8 @@ def _best(cluster: Cluster, options: BillOptions, rates: Rates | None) -> money.
     )
 
 
-def _grid(grid_option: float | str) -> str | float:
+def grid_value(grid_option: float | str) -> str | float:
+    """The name of a grid, or gCO2e per kWh."""
     try:
         return float(grid_option)
     except ValueError:

@@ -117,7 +117,7 @@ def framework_options(
             runtime,
             q,
         )
-    fields["replicate_size"] = _replicas(facts_of(model, runtime, o), sizes, o, q)
+    fields["replicate_size"] = _replicas(facts_of(model, runtime, o, says_why=q.is_read), sizes, o, q)
     fields["expandable_segments"] = _expandable(runtime, o, q)
     return fields
 
@@ -161,7 +161,7 @@ def _liger(model: Model, runtime: TrainingRuntime, o: TrainingOptions, q: Questi
         raise NotApplicable(
             (
                 Message(
-                    "Liger Kernel patches {liger}: liger must be off with a model of type {kind}.",
+                    "Liger Kernel patches {liger}: {@liger} must be off with a model of type {kind}.",
                     liger=listed(runtime.liger),
                     kind=kind or "unknown",
                 )

@@ -6,9 +6,22 @@ from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.step.communication import MEASURED_VENDORS
 from tonnage.kernel.message import Message, listed
+from tonnage.question.amounts import link_rate
 from tonnage.spec import Accelerator, Cluster
 
 _MIG = re.compile(r":\d+g\.\d+gb", re.IGNORECASE)  # the variant of a slice: H100-SXM-80GB:1g.10gb
+
+
+def stated_links(
+    inter_node: float | str | None, intra_node: float | str | None, question: Question
+) -> dict[str, float | None]:
+    """The fields of a plan that state links in place of the catalogue's."""
+    said = {"inter_node_bandwidth": inter_node, "intra_node_bandwidth": intra_node}
+    read = {name: link_rate(name, value) for name, value in said.items()}
+    for name, value in read.items():
+        if value is not None:
+            question.put(name, value, "given")
+    return read
 
 
 def warn_of_machine(
@@ -42,7 +55,8 @@ def warn_of_machine(
         what = (
             "what the engine holds beside its tensors was measured on NVIDIA, and is taken over"
             if fixed_counted
-            else "its context and communicators are not counted, and the allocator's reserve was measured on NVIDIA"
+            else "its context and collective buffers are not counted, and the allocator's reserve was measured on "
+            "NVIDIA"
         )
         question.warn(
             Message(

@@ -41,7 +41,8 @@ def parallel_sizes(
     sizes: dict[str, Any] = {}
     for name in ("tensor_parallel_size", "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size"):
         sizes[name] = q.take(name, getattr(o, name), default_chunks(o) if name == "virtual_pipeline_size" else 1)
-    facts, of_cluster = facts_of(model, runtime, o), {"accelerators": world, "sequence_length": length}
+    facts = facts_of(model, runtime, o, says_why=q.is_read)
+    of_cluster = {"accelerators": world, "sequence_length": length}
     check(facts, sizes | of_cluster, ACCELERATORS)
     _check_abilities(runtime, o)
     sizes["data_parallel_size"] = q.take(
@@ -91,10 +92,10 @@ def check_parallel(facts: Facts, sizes: Mapping[str, Any], o: TrainingOptions) -
     check(facts, sizes, CHUNKS)
 
 
-def facts_of(model: Model, runtime: TrainingRuntime, o: TrainingOptions) -> Facts:
-    """What the rules of sizes read of a run of training, beside the sizes."""
+def facts_of(model: Model, runtime: TrainingRuntime, o: TrainingOptions, *, says_why: bool = True) -> Facts:
+    """What the rules of sizes read of a run of training, beside the sizes. `says_why`: somebody reads its errors."""
     unequal = partial(takes_unequal_chunks, runtime, model.num_layers, o=o)
-    return Facts(model, {name: getattr(o, name) for name in READ}, runtime, unequal)
+    return Facts(model, {name: getattr(o, name) for name in READ}, runtime, unequal, says_why)
 
 
 def _check_ends(model: Model, p: int, o: TrainingOptions) -> None:
@@ -189,7 +190,7 @@ def _check_torch(chosen: Schedule, runtime: TrainingRuntime, o: TrainingOptions)
     if chosen.splits and o.compile:
         raise InvalidPlan(
             "{@pipeline_schedule} {chosen} splits backward, which compiled modules do not do in "
-            "PyTorch: compile must be off.",
+            "PyTorch: {@compile} must be off.",
             chosen=chosen.name,
         )
     if chosen.chunks[0] > 1 and runtime.splits_chunks and o.method == "freeze":
@@ -202,7 +203,7 @@ def _check_torch(chosen: Schedule, runtime: TrainingRuntime, o: TrainingOptions)
     if chosen.splits and o.recompute not in (None, "none"):
         raise MissingDatum(
             "what layers keep between their two backward passes when they are recomputed is not "
-            "known: with {@pipeline_schedule} {chosen} recompute must be none. Got {recompute}.",
+            "known: with {@pipeline_schedule} {chosen} {@recompute} must be none. Got {recompute}.",
             chosen=chosen.name,
             recompute=o.recompute,
         )

@@ -14,7 +14,7 @@ from tonnage.estimate.options.framework_options import (
     own_options,
     own_sharding_options,
 )
-from tonnage.estimate.options.machine import warn_of_machine
+from tonnage.estimate.options.machine import stated_links, warn_of_machine
 from tonnage.estimate.options.parallel import check_parallel, facts_of, parallel_sizes, pipeline_schedule, uneven_ranks
 from tonnage.estimate.options.training_method import check_base, training_method, usual_precision
 from tonnage.estimate.plan.rule import Facts, check, check_positions, check_size
@@ -82,7 +82,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         check_size(name, getattr(o, name))
     runtime = _runtime(cluster, o, q)
     sizes = parallel_sizes(model, cluster, runtime, o.sequence_length or _usual_length(model), o, q)
-    facts = facts_of(model, runtime, o)
+    facts = facts_of(model, runtime, o, says_why=q.is_read)
     check_parallel(facts, sizes | {"accelerators": cluster.size}, o)
     length = _sequence_length(model, o, q)
     of_batch = sizes | {"sequence_length": length}
@@ -109,6 +109,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         zero_stage=stage,
         pipeline_schedule=schedule,
         **sizes,
+        **stated_links(o.inter_node_bandwidth, o.intra_node_bandwidth, q),
         sequence_parallel=q.take(
             "sequence_parallel",
             o.sequence_parallel,
@@ -235,7 +236,7 @@ def _recompute(runtime: TrainingRuntime, model_code: str, o: TrainingOptions, q:
     if chosen == "selective-op" and not (runtime.selective_op and model_code == runtime.model_codes[0]):
         raise InvalidPlan(
             Message(
-                "recompute selective-op is torchtitan's (runtime fsdp2, {@model_code} torchtitan): it "
+                "{@recompute} selective-op is torchtitan's (runtime fsdp2, {@model_code} torchtitan): it "
                 "must be none, selective or full here."
             )
         )
@@ -252,7 +253,7 @@ def _sequence_length(model: Model, o: TrainingOptions, q: Question) -> int:
     )
     length = q.take("sequence_length", o.sequence_length, _usual_length(model), "model", why)
     check_positions(model, length, "sequence_length")
-    if model.context and length > model.context:
+    if q.is_read and model.context and length > model.context:
         q.warn(
             Message(
                 "{@sequence_length} {length} is beyond the {context} tokens that {model} was made for.",

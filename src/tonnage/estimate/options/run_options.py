@@ -6,13 +6,26 @@ from datetime import date
 
 from msgspec import Struct
 
+from tonnage.estimate.inputs import Question
 from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.kernel.message import Message, listed
 from tonnage.kernel.units import human
-from tonnage.question.amounts import LARGEST, count, deadline_seconds, duration, money, positive, rate
+from tonnage.question.amounts import LARGEST, count, deadline_seconds, duration, link_rate, money, positive, rate
 from tonnage.question.subjects.run import RunOptions
 
-__all__ = ["RunOptions", "Wanted", "count", "deadline_seconds", "duration", "money", "positive", "rate", "wanted"]
+__all__ = [
+    "RunOptions",
+    "Wanted",
+    "count",
+    "deadline_seconds",
+    "duration",
+    "link_rate",
+    "money",
+    "positive",
+    "put_limits",
+    "rate",
+    "wanted",
+]
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -60,18 +73,18 @@ def wanted(o: RunOptions, price: float | None, today: date | None) -> Wanted:
     if not texts and read.budget is None and read.hours is None:
         raise InvalidInput(
             Message(
-                "how long a run takes needs one of tokens (15T), epochs with {@dataset_tokens}, "
-                "{@max_steps}, or a budget. Got none."
+                "how long a run takes needs one of {@tokens} (15T), {@epochs} with {@dataset_tokens}, "
+                "{@max_steps}, or a {@budget}. Got none."
             )
         )
     if read.epochs is not None and read.dataset_tokens is None:
         raise InvalidInput(
-            "epochs {epochs:g} needs {@dataset_tokens}: how many tokens the data set has. Got none.",
+            "{@epochs} {epochs:g} needs {@dataset_tokens}: how many tokens the data set has. Got none.",
             epochs=read.epochs,
         )
     if read.epochs is not None and read.epochs * (read.dataset_tokens or 0) > LARGEST:
         raise InvalidInput(
-            "epochs x {@dataset_tokens} may be at most {largest:.0e}. Got {epochs:g} x {dataset_tokens}.",
+            "{@epochs} x {@dataset_tokens} may be at most {largest:.0e}. Got {epochs:g} x {dataset_tokens}.",
             largest=LARGEST,
             epochs=read.epochs,
             dataset_tokens=read.dataset_tokens,
@@ -79,7 +92,20 @@ def wanted(o: RunOptions, price: float | None, today: date | None) -> Wanted:
     if read.budget is not None and read.price is None:
         raise MissingDatum(
             "what a budget of {budget} buys needs a price, which no source gave: give "
-            "{@price_per_accelerator_hour} in USD, or {@budget_accelerator_hours} instead of budget.",
+            "{@price_per_accelerator_hour} in USD, or {@budget_accelerator_hours} instead of {@budget}.",
             budget=human(read.budget, "USD"),
         )
     return read
+
+
+def put_limits(o: RunOptions, today: date | None, question: Question) -> None:
+    """Note the length, the deadline and the budget of a run that cannot be estimated, read and checked."""
+    values = {
+        "tokens": count("tokens", o.tokens),
+        "deadline_seconds": deadline_seconds(o.deadline, today),
+        "budget": money("budget", o.budget),
+        "budget_accelerator_hours": positive("budget_accelerator_hours", o.budget_accelerator_hours),
+    }
+    for name, value in values.items():
+        if value is not None:
+            question.put(name, value, "given")

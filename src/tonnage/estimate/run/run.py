@@ -2,101 +2,30 @@
 back.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date
+from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
+from tonnage.documents.question import Origin
+from tonnage.documents.run import InTimeDocument
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.run_options import RunOptions, Wanted, wanted
-from tonnage.estimate.plan.rule import divisors
-from tonnage.estimate.plan.schedule import schedule_takes_microbatches
-from tonnage.estimate.run.larger_machines import Machines
+from tonnage.estimate.run.deadline import StepTimeAt, smallest_for_deadline
 from tonnage.estimate.run.reliability import Reliability, accelerators, note, reliability
 from tonnage.formulas import failures as f
 from tonnage.formulas import run as g
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.term import Term
-from tonnage.kernel.units import counted, human
+from tonnage.kernel.units import human
 from tonnage.spec import Cluster, TrainingPlan
 
-# ---- The fewest accelerators that make a deadline: only sizes that the plan can use, at the same global batch.
-
-StepTimeAt = Callable[[int], Term]
-
-
-def smallest_for_deadline(
-    deadline: float,
-    deadline_text: str,
-    plan: TrainingPlan,
-    cluster: Cluster,
-    seconds_at: Callable[[TrainingPlan], float],
-    fits_at: Callable[[int], bool] | None = None,
-) -> TrainingPlan | str:
-    """The plan with the smallest data_parallel_size that makes the deadline [seconds], or why no number of accelerators
-    does.
-
-    Every size is tried, not halved towards: a larger cluster fails more often, so more accelerators may take longer.
-    """
-    fastest: tuple[float, TrainingPlan] | None = None
-    for chosen in usable_plans(plan, cluster):
-        if fits_at is not None and not fits_at(int(chosen.data_parallel_size)):
-            continue
-        seconds = seconds_at(chosen)
-        if seconds <= deadline:
-            return chosen
-        if fastest is None or seconds < fastest[0]:
-            fastest = (seconds, chosen)
-    if fastest is None:
-        return Message(
-            "no number of accelerators holds this plan: tensor x pipeline x context = {model_ranks} ranks a "
-            "replica, {global_batch_size} to share out, whole nodes of {node_size}.",
-            model_ranks=_model_ranks(plan),
-            global_batch_size=counted(plan.global_batch_size // plan.micro_batch_size, "micro-batches"),
-            node_size=Machines(cluster).node_size,
-        )
-    seconds, best = fastest
-    return Message(
-        "no number of accelerators makes the deadline of {said}. The fastest that "
-        "{@global_batch_size} {global_batch_size:,} and {@micro_batch_size} {micro_batch_size} "
-        "allow is {@data_parallel_size} {data_parallel_size:,} ({world_size}), which takes "
-        "{seconds}: fewer tokens or a larger global batch go faster.",
-        said=deadline_text or human(deadline, "seconds"),
-        global_batch_size=best.global_batch_size,
-        micro_batch_size=best.micro_batch_size,
-        data_parallel_size=best.data_parallel_size,
-        world_size=counted(best.world_size, "accelerators"),
-        seconds=human(seconds, "seconds"),
-    )
-
-
-def usable_plans(plan: TrainingPlan, cluster: Cluster) -> Iterator[TrainingPlan]:
-    """The same step on fewer and on more accelerators, fewest first: replicas that share out the micro-batches
-    evenly, on part of one node or on whole nodes, with what else the plan asks of them.
-    """
-    total = int(plan.num_microbatches * plan.data_parallel_size)
-    node = Machines(cluster).node_size
-    for size in divisors(total):
-        chosen = replace(plan, data_parallel_size=size, num_microbatches=total // size)
-        if (chosen.world_size <= node or chosen.world_size % node == 0) and _allowed(chosen):
-            yield chosen
-
-
-def _allowed(chosen: TrainingPlan) -> bool:
-    """Groups that lie inside the data-parallel ranks must still divide them."""
-    ranks = chosen.tensor_parallel_size * chosen.context_parallel_size * chosen.data_parallel_size
-    experts = chosen.expert_parallel_size * chosen.expert_tensor_parallel_size
-    replicas_fill_groups = chosen.data_parallel_size % chosen.replicate_size == 0 and (
-        chosen.context_parallel_size * chosen.data_parallel_size % chosen.deepspeed.zero_hpz_partition_size == 0
-    )
-    return bool(replicas_fill_groups and (experts == 1 or ranks % experts == 0) and schedule_takes_microbatches(chosen))
-
-
-def _model_ranks(plan: TrainingPlan) -> int:
-    return int(plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.context_parallel_size)
-
+# Seconds of the whole run of a plan whose step takes so long; and with them, the deadline and how many times too long
+# the run takes, the smallest larger machine that makes it.
+SecondsOf = Callable[[TrainingPlan, Term], float]
+InTime = Callable[[float, float, SecondsOf], InTimeDocument | None]
 
 LEAST_GOODPUT = 0.01  # below this a run is a machine that restarts
 MAX_CHECKPOINT_SHARE = 0.1  # of a run: a last checkpoint that takes more is said
@@ -108,6 +37,7 @@ class TrainingRun(Struct, frozen=True, kw_only=True):
 
     `accelerators_for_deadline`: the fewest that the plan can use, None where no number makes it;
     `accelerators_by_division`: what the rule of thumb says.
+    `meets_deadline`: the smallest larger machine that makes a deadline which this cluster misses.
     `tokens_for_budget`: what the budget buys on this cluster; `deadline_met`, `budget_met`: by this cluster as it is.
     """
 
@@ -130,9 +60,10 @@ class TrainingRun(Struct, frozen=True, kw_only=True):
     accelerators_by_division: Term | None = None
     budget_accelerator_hours: Term | None = None
     tokens_for_budget: Term | None = None
+    meets_deadline: InTimeDocument | None = None
 
     @property
-    def figures(self) -> dict[str, Term | bool]:
+    def figures(self) -> dict[str, Any]:
         """What the document has of the run, by its name; what was not asked is left out."""
         found = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: value for name, value in found.items() if value is not None}
@@ -149,6 +80,7 @@ def run(
     price: float | None = None,
     step_time_at: StepTimeAt | None = None,
     fits_at: Callable[[int], bool] | None = None,
+    in_time: InTime | None = None,
     today: date | None = None,
 ) -> TrainingRun:
     """What follows from the time of one step [seconds].
@@ -156,7 +88,8 @@ def run(
     `checkpoint`: bytes of one. `price`: USD per accelerator-hour where no option gives it. `step_time_at`: the step's
     time at another data_parallel_size and the same global batch, which a deadline needs; without it the deadline is
     only compared.
-    `fits_at`: whether that plan's memory suffices. `today`: where the deadline is a date.
+    `fits_at`: whether that plan's memory suffices. `in_time`: the smallest larger machine that makes the deadline.
+    `today`: where the deadline is a date.
     """
     want = wanted(options, price, today)
     failures = reliability(step_time, plan, options, checkpoint)
@@ -168,11 +101,12 @@ def run(
     seconds = Term.ratio("time of the run", "seconds", productive, failures.goodput)
     _note_last(failures, productive, seconds, question)
     used = Term.of("accelerator-hours", g.accelerator_hours, n=plan.world_size, tau=seconds.value)
+    larger = _in_time(want, options, seconds, checkpoint, in_time)
     fewest, divided = _deadline(
-        want, plan, cluster, options, used, seconds, checkpoint, steps, step_time_at, fits_at, question
+        want, plan, cluster, options, used, larger, checkpoint, steps, step_time_at, fits_at, question
     )
     epochs = _epochs(want, tokens, question)
-    _note(want, tokens, seconds, used, hours, question)
+    _note(want, tokens, seconds, used, hours, options.price_per_accelerator_hour, question)
     return TrainingRun(
         tokens=tokens,
         steps=steps,
@@ -195,6 +129,7 @@ def run(
         accelerators_by_division=divided,
         budget_accelerator_hours=hours,
         tokens_for_budget=buys,
+        meets_deadline=larger,
     )
 
 
@@ -311,7 +246,7 @@ def _deadline(
     cluster: Cluster,
     options: RunOptions,
     used: Term,
-    seconds: Term,
+    larger: InTimeDocument | None,
     checkpoint: Term,
     steps: Term,
     step_time_at: StepTimeAt | None,
@@ -337,9 +272,35 @@ def _deadline(
 
     fewest = smallest_for_deadline(want.deadline, str(options.deadline or ""), plan, cluster, seconds_at, fits_at)
     if isinstance(fewest, str):
-        question.warn(fewest)
+        if larger is None:
+            question.warn(fewest)
         return None, divided
     return accelerators(fewest).named("accelerators for the deadline"), divided
+
+
+def _in_time(
+    want: Wanted, options: RunOptions, seconds: Term, checkpoint: Term, in_time: InTime | None
+) -> InTimeDocument | None:
+    """The smallest larger machine that makes a deadline which this one misses; None where no step is known to be fewer
+    on it: a number of steps stays what it is.
+    """
+    if want.deadline is None or in_time is None or seconds.value <= want.deadline:
+        return None
+    tokens = want.tokens if want.epochs is None else want.epochs * (want.dataset_tokens or 0)
+    if tokens is None:
+        return None
+
+    def seconds_of(chosen: TrainingPlan, step: Term) -> float:
+        steps = g.steps_for_tokens(
+            D=tokens,
+            s=chosen.sequence_length,
+            b=chosen.micro_batch_size,
+            m=chosen.num_microbatches,
+            d=chosen.data_parallel_size,
+        )
+        return float(steps * step.value / reliability(step, chosen, options, checkpoint).goodput.value)
+
+    return in_time(want.deadline, seconds.value / want.deadline, seconds_of)
 
 
 def _within(used: Term, bought: Term) -> bool:
@@ -363,7 +324,15 @@ def _epochs(want: Wanted, tokens: Term, question: Question) -> Term | None:
     return epochs
 
 
-def _note(want: Wanted, tokens: Term, seconds: Term, used: Term, hours: Term | None, question: Question) -> None:
+def _note(
+    want: Wanted,
+    tokens: Term,
+    seconds: Term,
+    used: Term,
+    hours: Term | None,
+    price_given: float | None,
+    question: Question,
+) -> None:
     """What the question held, and where this cluster does not do it."""
     question.put(
         "tokens",
@@ -383,7 +352,8 @@ def _note(want: Wanted, tokens: Term, seconds: Term, used: Term, hours: Term | N
             )
     if want.budget is not None:
         question.put("budget", want.budget, "given")
-        question.put("price_per_accelerator_hour", want.price, "given")
+        origin: Origin = "catalogue" if price_given is None else "given"
+        question.put("price_per_accelerator_hour", want.price, origin)
     if hours is not None and not _within(used, hours):
         question.warn(
             Message(

@@ -36,6 +36,11 @@ class Kind(Struct, frozen=True, eq=False):
     def count(self) -> int:
         return sum(count for count, _ in self.layers)
 
+    def only(self, which: Callable[[Cache], bool]) -> "Kind":
+        """The same layers with some of their caches; without those that have none of these."""
+        kept = ((count, tuple(cache for cache in caches if which(cache))) for count, caches in self.layers)
+        return Kind(self.window, self.is_state, tuple((count, caches) for count, caches in kept if caches))
+
     @property
     def name(self) -> str:
         if self.is_state:
@@ -64,6 +69,10 @@ def _by_life(caches: tuple[Cache, ...]) -> dict[tuple[int | None, bool], tuple[C
         key = (cache.window if isinstance(cache, TokenCache) else shared_window, is_state)
         parts[key] = (*parts.get(key, ()), cache)
     return parts
+
+
+def _is_of_pages(cache: Cache) -> bool:
+    return isinstance(cache, StateCache) and cache.of_pages
 
 
 class RequestCache:
@@ -288,6 +297,8 @@ class PooledCache(RequestCache):
         windows = [kind for kind in layer_kinds if kind.window is not None and self.pools.window_share]
         full = [kind for kind in layer_kinds if kind not in windows]
         B, parts = self.pools.page_tokens, [self._layers_of(kind, 1) for kind in full]
+        if any(isinstance(cache, StateCache) for kind in windows for _, caches in kind.layers for cache in caches):
+            return self._compressed(full, windows, name)
         if not windows:
             pages = Term.of("tokens in pages", e.page_tokens, s=self.s, B=B)
             return Term.product(name, "bytes", pages, Term.sum("one token", *parts, unit="bytes"))
@@ -304,6 +315,29 @@ class PooledCache(RequestCache):
         else:
             held = Term.of("tokens of the pool", e.window_pool_tokens, s=self.s, r=reach, B=B)
         return Term.product(name, "bytes", held, Term.sum("one token of all pools", *parts))
+
+    def _compressed(self, full: list[Kind], windows: list[Kind], name: str) -> Term:
+        """Layers that keep compressed keys of all tokens, the keys of a window, and what is not compressed yet: the
+        window and the states are set aside for each request, and compressed keys grow with its tokens.
+        """
+        B = self.pools.compressed_page_tokens
+        pages = Term.of("tokens in pages", e.page_tokens, s=self.s, B=B)
+        compressed = Term.sum("one token", *(self._layers_of(kind, 1) for kind in full), unit="bytes")
+        reach = max(kind.window or 0 for kind in windows)
+        held = Term.of("tokens of its windows", e.request_window_tokens, r=reach, B=B)
+        rings = Term.of("pages of its windows", e.states_of_pages, T=held.value, B=B)
+
+        def of(which: Callable[[Cache], bool], label: str) -> Term:
+            chosen = [kind.only(which) for kind in windows]
+            return Term.sum(label, *(self._layers_of(kind, 1) for kind in chosen if kind.layers), unit="bytes")
+
+        return Term.sum(
+            name,
+            Term.product("compressed keys", "bytes", pages, compressed),
+            Term.product("windows", "bytes", held, of(lambda cache: isinstance(cache, TokenCache), "one token")),
+            Term.product("states of pages", "bytes", rings, of(_is_of_pages, "one page")),
+            of(lambda cache: isinstance(cache, StateCache) and not cache.of_pages, "states of a request"),
+        )
 
     def _layers_of(self, kind: Kind, tokens: Number) -> Term:
         """All layers of a kind, so many tokens of them; of what several tokens share its part."""

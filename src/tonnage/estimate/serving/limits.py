@@ -111,6 +111,16 @@ def longest_context(model: Model, plan: ServingPlan, cluster: Cluster, memory: S
     )
 
 
+def made_for(model: Model, plan: ServingPlan) -> int:
+    """The tokens that a model was made for, where the context of a plan is longer; 0 where it is not."""
+    return model.context if model.context and plan.context > model.context else 0
+
+
+def refused_by(model: Model, plan: ServingPlan) -> str:
+    """The engine, where it does not start with a context beyond the model's own."""
+    return plan.engine if made_for(model, plan) and serving_runtime(plan.engine, plan.engine_version).longer else ""
+
+
 def longest_context_tokens(
     model: Model, plan: ServingPlan, cluster: Cluster, memory: ServingMemory, usable: int
 ) -> int:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from tonnage.architectures import Block, Model
-from tonnage.estimate.serving.cache import CellCache, PagedCache, PooledCache, RequestCache
+from tonnage.estimate.serving.cache import CellCache, PagedCache, PooledCache, RequestCache, kinds
 from tonnage.estimate.serving.forward_peak import ForwardPass, Limits, batch_limits, workspace_bytes
 from tonnage.estimate.serving.overhead import Overhead, adapters, compute_buffer, host_buffers
 from tonnage.estimate.serving.placement import drafting, host_experts, placed
@@ -31,11 +31,14 @@ class ServingRank(Struct, frozen=True, eq=False):
     """One pipeline stage of a replica: what it needs, and the cache of one request on it.
 
     `per_request`, `per_token`: as the engine sets them aside; `kept`, `kept_per_token`: as the architecture needs them.
+    `in_flight`: bytes that windows hold beyond that for the tokens of a step, of all requests together; it is among
+    `besides_cache`, and with `per_request` it is what the engine admits one request with.
     """
 
     rank: int
     memory: Term
     per_request: Term
+    in_flight: Number
     per_token: Term
     kept: Term
     kept_per_token: Term
@@ -117,12 +120,15 @@ class _Replica:
     def rank(self, stage: Stage) -> ServingRank:
         request_cache = RequestCache(self.plan.context, self.shares.t, self._width)
         held = self._held() or request_cache
-        memory = self.memory(stage)
-        weights, cache, *besides = memory.children
+        per_request, in_flight = self._one_request(stage), self._in_flight(stage)
+        memory = self._memory(stage, per_request, in_flight)
+        weights, _, *besides = memory.children
+        besides += [] if in_flight is None else [in_flight]
         return ServingRank(
             stage.rank,
             memory=memory,
-            per_request=cache.children[1],
+            per_request=per_request,
+            in_flight=0 if in_flight is None else in_flight.value,
             per_token=Term.sum(
                 "one more token", held.growth(stage, "one more token"), *self._of_draft(stage, "growth", "its draft")
             ),
@@ -133,19 +139,45 @@ class _Replica:
 
     def memory(self, stage: Stage) -> Term:
         """What a rank of a stage needs."""
-        held = self._held() or RequestCache(self.plan.context, self.shares.t, self._width)
-        parts = [held.kept(stage, "one request"), *self._of_draft(stage, "kept", "its draft")]
-        per_request = parts[0] if len(parts) == 1 else Term.sum("one request", *parts)
-        cache = Term.product(
-            "kv cache", "bytes", Term.of("requests", g.requests, R=running(self.plan, self.limits)), per_request
-        )
+        return self._memory(stage, self._one_request(stage), self._in_flight(stage))
+
+    def _memory(self, stage: Stage, per_request: Term, in_flight: Term | None) -> Term:
+        requests = Term.of("requests", g.requests, R=running(self.plan, self.limits))
+        if in_flight is None:
+            cache = Term.product("kv cache", "bytes", requests, per_request)
+        else:
+            held = Term.product("held by requests", "bytes", requests, per_request)
+            cache = Term.sum("kv cache", held, in_flight)
         weights, activations = self.weights(stage), self.activations(stage)
         communication = Term.sum("communication buffers", unit="bytes")
         overhead = self.beside.beside(stage, weights, activations)
         return Term.sum("serving", weights, cache, activations, communication, overhead)
 
-    def _held(self) -> RequestCache | None:
-        """What the engine sets aside for a request; None: what is kept."""
+    def _one_request(self, stage: Stage) -> Term:
+        """The cache of one request between two steps, with that of its draft."""
+        held = self._held(decoding=True) or RequestCache(self.plan.context, self.shares.t, self._width)
+        parts = [held.kept(stage, "one request"), *self._of_draft(stage, "kept", "its draft")]
+        return parts[0] if len(parts) == 1 else Term.sum("one request", *parts)
+
+    def _in_flight(self, stage: Stage) -> Term | None:
+        """What windows of an engine that pages hold beyond one request's for the tokens that steps are computing: of
+        all requests together, as a step has so many tokens at most. None where no layer of the stage has a window.
+        """
+        if self.engine.paging is None or all(kind.window is None for kind in kinds(stage, self.engine.paging.windows)):
+            return None
+        admitted, decoding = self._held(), self._held(decoding=True)
+        assert admitted is not None and decoding is not None
+        return Term.of(
+            "tokens in flight",
+            g.in_flight_bytes,
+            U=admitted.kept(stage, "one request").value,
+            M=decoding.kept(stage, "one request").value,
+        )
+
+    def _held(self, *, decoding: bool = False) -> RequestCache | None:
+        """What the engine sets aside for a request; None: what is kept. `decoding`: between steps, with one token in
+        flight.
+        """
         engine, s, t = self.engine, self.plan.context, self.shares.t
         alone = self.plan.prefix_caching is False  # a state has no copies at the ends of prefixes
         if engine.pools is not None:
@@ -156,7 +188,7 @@ class _Replica:
             return None
         paging = replace(engine.paging, state_copies=1) if alone else engine.paging
         batches = 1 if paging.one_batch else self.plan.pipeline_parallel_size + paging.spare_batches
-        in_flight = g.tokens_in_flight(T=self.limits.tokens, n_batches=batches)
+        in_flight = 1 if decoding else g.tokens_in_flight(T=self.limits.tokens, n_batches=batches)
         return PagedCache(s, t, self._width, paging, in_flight)
 
     def _pools(self, pools: Pools, alone: bool) -> Pools:

@@ -9,7 +9,7 @@ from tonnage.architectures import Model
 from tonnage.documents.answer import Slopes
 from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.inputs import Origin, Question
-from tonnage.estimate.options.machine import arithmetic_of, warn_of_machine
+from tonnage.estimate.options.machine import arithmetic_of, stated_links, warn_of_machine
 from tonnage.estimate.options.run_options import rate
 from tonnage.estimate.plan.rule import Facts, check, check_positions, check_size, divisors, expert_counts, near_sizes
 from tonnage.estimate.plan.validity import EXPERTS, HEADS, LAYERS, shares_heads
@@ -119,6 +119,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         reserve_bytes=o.reserve_bytes,
         weights_on_host_bytes=o.weights_on_host or 0,
         host_bandwidth=rate("host_bandwidth", o.host_bandwidth),
+        **stated_links(o.inter_node_bandwidth, o.intra_node_bandwidth, q),
         **_on_host(model, o, q),
         **_beside(model, o, q),
     )
@@ -164,6 +165,9 @@ def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
     if o.draft_tokens is not None or o.draft_model:
         settings["draft_tokens"] = q.take("draft_tokens", o.draft_tokens, 1, "default", "one token ahead")
         settings["acceptance"], settings["draft_model"] = o.acceptance or 0, o.draft_model or ""
+        for name in ("acceptance", "draft_model"):
+            if getattr(o, name) is not None:
+                q.put(name, getattr(o, name), "given")
         if o.acceptance is None:
             q.warn(
                 "acceptance is not said: no guessed token is taken, so that drafts cost time and save none. "
@@ -258,7 +262,7 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
     q.put("engine_version", engine.version, "given" if o.engine_version else "runtime", engine.source)
     if o.engine_version:
         q.warn(
-            "engine_version changes memory, batch limits, times and the command; the rates of kernels and "
+            "engine_version changes memory, batch limits, times and the command; most rates of kernels and "
             "scheduler are fitted to all measured releases together."
         )
     share = o.gpu_memory_utilization

@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 from tonnage.estimate.hardware.network import Network
 from tonnage.estimate.hardware.rates import rates as training_rates
+from tonnage.estimate.hardware.routing import Routing
 from tonnage.estimate.serving.forward_peak import batch_limits
+from tonnage.estimate.serving_time.chip_rates import half_sum_peak, integer_lanes, lane_peak, scaled_integer_peak
+from tonnage.estimate.serving_time.host_weights import HostWeights
 from tonnage.estimate.serving_time.rates import ServingRates
 from tonnage.estimate.serving_time.work import Attending, Experts, Products, Work
 from tonnage.formulas import passes as f
@@ -15,12 +18,15 @@ from tonnage.formulas.pools import unlike_round_seconds, unlike_step_seconds
 from tonnage.formulas.time import compute_seconds, memory_seconds
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number, maximum, minimum
-from tonnage.kernel.message import Message
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 
 ACTIVATION = 2  # bytes
+OPERAND = {"fp8": 1.0, "int8": 1.0, "fp6": 0.75, "fp4": 0.5, "nvfp4": 0.5, "mxfp4": 0.5}  # bytes of what is multiplied
 TINY = 1e-12  # of a token: in place of none, to divide by
+# Kernels of fused experts besides those of a layer that are counted elsewhere (vLLM, fused_moe.py; SGLang's is like
+# it): top-k of the router, the sort by experts, two grouped products, the activation, the sum; two casts for narrow.
+MIXTURE_LAUNCHES, QUANTISED_LAUNCHES = 6, 2
 NEVER = 1e9  # seconds of a way that is not there
 WIDE = ("bf16", "fp16", "fp32")  # what attention is computed in, the first that an accelerator has
 
@@ -70,11 +76,27 @@ class PassTime:
             )
         self.bandwidth = self.chip.memory.bytes_per_second
         self.shares, _ = training_rates().of(self.chip.generation)
-        self.is_measured = self.chip.generation in rates.generations
-        self.own = training_rates().chips.get(self.chip.name, {})
-        self.network = Network(cluster)
+        self.is_measured = rates.is_measured(self.chip)
+        self.clock = training_rates().clock(self.chip) if "bf16" in self.chip.dense_flops else 1.0
+        self.network = Network(cluster, stated=plan.links)
         self.runtime = serving_runtime(plan.engine, plan.engine_version)
-        self.engine = rates.engine(self.runtime.passes_in or plan.engine)
+        passes_in = self.runtime.passes_in
+        self.engine = rates.engine(passes_in or plan.engine, "" if passes_in else plan.engine_version, self.chip.vendor)
+        # rows that products are filled up to, and seconds of expanding a weight of 4 bits
+        has_tiles = self.chip.vendor == "NVIDIA" and self.chip.kind == "gpu"
+        self.tile_rows = self.runtime.tile_rows if has_tiles else 1
+        self.packed_tile_rows = self.runtime.packed_tile_rows if has_tiles else 1
+        lanes = integer_lanes(self.chip) if has_tiles and self.runtime.expands_in_lanes else None
+        self.seconds_to_expand = rates.expand / lanes if lanes else 0.0
+        self.fills_tiles = self.runtime.fills_tiles and self.chip.vendor == "NVIDIA"
+        # rows up to which weights are multiplied as they are stored; Metal's kernels expand them on the chip
+        self.stored_rows = self.runtime.stored_rows.get(self.chip.vendor, 0)
+        # data centre Blackwell, SM100: cards of SM120 have no such kernels
+        self.fuses_mixtures = (
+            self.runtime.fuses_mixtures
+            and self.chip.generation.startswith("Blackwell")
+            and self.chip.scale_up is not None
+        )
         limits = batch_limits(self.runtime, plan, self.chip)
         self.budget = limits.tokens * plan.attention_data_parallel_size
         self.host = HostWeights(plan, cluster, works)
@@ -101,13 +123,12 @@ class PassTime:
         )  # tokens of a request in a pass: those that were guessed ahead with it
         total = self._through(prompt_tokens, prompt_keys, requests, keys)
         done = total.seconds
-        requested = sum(self._asked(work) for work in self.works) if self.is_eager else 0
-        waits = (
-            maximum(requested - done, 0)
-            + self._on_host(prompt_tokens, requests * checked)
-            + self.engine.step
-            + self.engine.request * requests
-        )
+        tokens = prompt_tokens + requests * checked
+        requested = sum(self._asked(work, tokens) for work in self.works) if self.is_eager else 0
+        scheduled = self.engine.step + self.engine.request * requests
+        if self.runtime.passes_ahead:  # while the pass before runs
+            scheduled = maximum(scheduled - done, 0)
+        waits = maximum(requested - done, 0) + self._on_host(prompt_tokens, requests * checked) + scheduled
         return total._replace(engine=waits)
 
     def _through(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
@@ -211,15 +232,26 @@ class PassTime:
         touched = f.experts_touched.evaluate(E=experts.num_experts, k_top=experts.top_k, T=tokens)
         return touched / self.plan.expert_parallel_size * experts.bytes
 
-    def _asked(self, work: Work) -> Number:
+    def _asked(self, work: Work, tokens: Number) -> Number:
         """Seconds in which the host asks for the kernels of a pass, where it asks for each."""
         quantised = sum(product.kernels for product in work.products if product.is_narrow)
-        return self.engine.kernel * self._launches(work) + self.engine.quantised * quantised
+        return self.engine.kernel * self.launches(work, tokens) + self.engine.quantised * quantised
 
-    def _launches(self, work: Work) -> Number:
+    def launches(self, work: Work, tokens: Number) -> Number:
         """Kernels that the host asks for in a pass that no graph replays."""
-        mixtures = sum(experts.layers for experts in work.experts)
-        return work.launches + self.rates.mixture_launches * mixtures + self.rates.latent_launches * work.latents
+        if self.runtime.eager is not None:
+            return work.launches + sum((self._looped(experts, tokens) for experts in work.experts), 0.0)
+        mixtures = sum(
+            experts.layers * (MIXTURE_LAUNCHES + QUANTISED_LAUNCHES * experts.is_narrow) for experts in work.experts
+        )
+        around_cores = self.rates.latent_launches * work.latents + self.rates.recurrent_launches * work.recurrences
+        return work.launches + mixtures + around_cores
+
+    def _looped(self, experts: Experts, tokens: Number) -> Number:
+        """Operations of a loop over experts, over all of them or over those that tokens chose."""
+        touched = f.experts_touched.evaluate(E=experts.num_experts, k_top=experts.top_k, T=tokens)
+        each = experts.num_experts if experts.loops_over_all else touched
+        return experts.layers * experts.looped * each / self.plan.expert_parallel_size
 
     @property
     def is_eager(self) -> bool:
@@ -254,9 +286,9 @@ class PassTime:
             0.0,
         )
         scans = self._scan(work, tokens, requests / a)
-        kernels = work.kernels * self.rates.other * self.engine.floors + self._launches(work) * self.engine.prompt * (
-            prompt_tokens > 0
-        )
+        kernels = work.kernels * self.rates.other * self.engine.floors + self.launches(
+            work, prompt_tokens + decoded
+        ) * self.engine.prompt * (prompt_tokens > 0)
         here = 1 - self.host.layers
         products, attention, scans = products * here, attention * here, scans * here
         return Spent(
@@ -277,18 +309,73 @@ class PassTime:
         more = r.cast if product.is_narrow else r.unpack if product.is_packed and product.compute == self._wide else 0
         kernel = (r.product + more) * self.engine.floors
         read = memory_seconds.evaluate(M=product.bytes, W=self.bandwidth, u=self._reads(product.is_packed))
-        arithmetic = self._arithmetic(
-            product.flops * tokens, product.compute, self._share(product.compute, product.is_packed)
-        )
-        return f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + product.kernels * kernel
+        share = self._share(product.compute, product.is_packed)
+        together = self._multiplied(product, tokens, product.flops / 2, read, product.flops * tokens, share)
+        return maximum(together, self._least_math(product, share)) + product.kernels * kernel
 
-    def _arithmetic(self, flops: Number, compute: str, share: float) -> Number:
+    def _multiplied(
+        self,
+        part: Products | Experts,
+        rows: Number,
+        weights: Number,
+        read: Number,
+        flops: Number,
+        share: float,
+        tiles: Number = 0.0,
+    ) -> Number:
+        """Seconds of products of `rows` rows with so many weights, which take `read` to be read as they are stored;
+        `tiles`: seconds in which their tiles are loaded.
+        """
+        arithmetic = maximum(self._arithmetic(flops, self._peak(part), share), tiles) + self._unpacking(
+            part, rows, weights
+        )
+        stored = f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic)
+        if not self.stored_rows or not part.is_packed:
+            return stored
+        moved = memory_seconds.evaluate(
+            M=f.expanded_bytes.evaluate(n_weights=weights), W=self.bandwidth, u=self.rates.weights
+        )
+        half_sums = half_sum_peak(self.chip, self._wide)
+        product = f.product_seconds.evaluate(tau_read=moved, tau_math=self._arithmetic(flops, half_sums, share))
+        expanded = maximum(read + moved + product, stored)
+        return stored + (expanded - stored) * (rows > self.stored_rows)
+
+    def _unpacking(self, part: Products | Experts, rows: Number, weights: Number) -> Number:
+        """Seconds in which weights are unpacked into tiles; kernels for few rows need none."""
+        if not (part.scales and self.engine.unpacks and self.knows_prompts) or part.compute == self._wide:
+            return 0.0
+        return f.unpack_seconds.evaluate(
+            n_weights=weights,
+            n_unpack=self.engine.unpacks,
+            T=rows,
+            P_lanes=lane_peak(self.chip, part.compute),
+        ) * (rows > self.runtime.vector_rows)
+
+    def _peak(self, part: Products | Experts) -> float:
+        """FLOP/s at which a chip multiplies these operands; 0 where prompts have no time."""
+        if not self.knows_prompts:
+            return 0.0
+        if part.scales and part.compute != self._wide:
+            return scaled_integer_peak(self.chip, part.compute, part.scales)
+        return self.chip.peak(part.compute)
+
+    def _least_math(self, product: Products, share: float) -> Number:
+        """Seconds of a product's arithmetic however few its rows: a tile is full, and every weight is expanded."""
+        rows = self.packed_tile_rows if product.is_packed else self.tile_rows
+        filled = self._arithmetic(product.flops * rows, self._peak(product), share) if rows > 1 else 0.0
+        return maximum(filled, product.flops / 2 * self.seconds_to_expand) if product.is_expanded else filled
+
+    def _arithmetic(self, flops: Number, peak: float, share: float) -> Number:
         """Seconds of arithmetic; nothing where no source gives a peak: reading bounds what few tokens pass on any
         machine (see `knows_prompts`).
         """
         if not self.knows_prompts:
             return 0.0
-        return compute_seconds.evaluate(C=flops, n=1, P=self.chip.peak(compute), u=share)
+        return compute_seconds.evaluate(C=flops, n=1, P=peak, u=share)
+
+    @property
+    def _wide_peak(self) -> float:
+        return self.chip.peak(self._wide) if self.knows_prompts else 0.0
 
     def _reads(self, is_packed: bool) -> float:
         """The share of the memory's bandwidth in which weights are read: never more than all of it."""
@@ -300,7 +387,7 @@ class PassTime:
         known = self.shares.matrix
         in_integers = is_packed and compute != self._wide  # multiplied as they are stored, in 8-bit integers
         own = self.engine.integers if in_integers else self.engine.products
-        return known.get(name, known["bf16"]) * self.own.get(name, 1.0) * self.rates.products * own
+        return known.get(name, known["bf16"]) * self.clock * self.rates.products * own
 
     def _expert(self, experts: Experts, tokens: Number) -> Number:
         r, e = self.rates, self.plan.expert_parallel_size
@@ -308,11 +395,17 @@ class PassTime:
             M=self._touched(experts, tokens), W=self.bandwidth, u=self._reads(experts.is_packed)
         )
         rows = tokens * experts.top_k / e
-        arithmetic = self._arithmetic(
-            rows * experts.flops, experts.compute, self._share(experts.compute, experts.is_packed) * r.experts
-        )
-        kernels = (r.mixture + 2 * (r.cast if experts.is_narrow else 0)) * self.engine.floors
-        return experts.layers * (f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + kernels)
+        touched = f.experts_touched.evaluate(E=experts.num_experts, k_top=experts.top_k, T=tokens) / e
+        rows_each = rows / maximum(touched, TINY)
+        filled = f.tiled_rows.evaluate(T=rows_each) if self.fills_tiles and experts.scales else rows_each
+        flops = touched * filled * experts.flops
+        loaded = f.grouped_tile_bytes.evaluate(C=flops, w=OPERAND.get(experts.compute, ACTIVATION), n_reuse=r.reuse)
+        tiles = memory_seconds.evaluate(M=loaded, W=self.bandwidth, u=1) if self.knows_prompts else 0.0
+        share = self._share(experts.compute, experts.is_packed)
+        together = self._multiplied(experts, filled, touched * experts.flops / 2, read, flops, share, tiles)
+        around = r.fused_mixture if self.fuses_mixtures and experts.is_fused else r.mixture
+        kernels = (around + 2 * (r.cast if experts.is_narrow else 0)) * self.engine.mixtures
+        return experts.layers * (together + kernels)
 
     # ---- attention ----
 
@@ -329,13 +422,16 @@ class PassTime:
         read = memory_seconds.evaluate(
             M=held * attending.bytes, W=self.bandwidth, u=self.rates.cache * self.engine.caches
         )
-        decoded = self._arithmetic(held * checked * attending.flops, self._wide, self.shares.matrix["bf16"])
+        decoded = self._arithmetic(held * checked * attending.flops, self._wide_peak, self.shares.matrix["bf16"])
         seen = (
             f.prompt_keys_in_reach.evaluate(T=prompt_tokens, K=prompt_keys, r=attending.window)
             if attending.window
             else prompt_keys
         )
-        prompts = self._arithmetic(seen * attending.prompt_flops, self._wide, self.shares.attention)
+        prompts = self._arithmetic(seen * attending.prompt_flops, self._wide_peak, self.shares.attention)
+        if attending.scores:
+            moved = f.score_bytes.evaluate(n_pairs=(seen + held * checked) * attending.scores)
+            prompts = prompts + memory_seconds.evaluate(M=moved, W=self.bandwidth, u=self.rates.cache)
         return attending.layers * (maximum(read, decoded) + prompts + self.rates.attention * self.engine.floors)
 
     @property
@@ -346,7 +442,7 @@ class PassTime:
         if not work.recurrences:
             return 0.0
         read = memory_seconds.evaluate(M=requests * work.state_bytes, W=self.bandwidth, u=self.rates.cache)
-        arithmetic = self._arithmetic(work.scan_flops * tokens, self._wide, training_rates().scan)
+        arithmetic = self._arithmetic(work.scan_flops * tokens, self._wide_peak, training_rates().scan)
         return maximum(read, arithmetic) + work.recurrences * self.rates.attention
 
     # ---- exchanges ----
@@ -371,8 +467,9 @@ class PassTime:
             return 0.0
         first = experts[0]
         copies = tokens * first.top_k * first.width
-        there = self.network.dispatch(copies, ranks, 1, first.top_k).seconds
-        return there + self.network.dispatch(copies * ACTIVATION, ranks, 1, first.top_k).seconds
+        routing = Routing(first.num_experts, first.top_k)
+        there = self.network.dispatch(copies, ranks, 1, routing).seconds
+        return there + self.network.dispatch(copies * ACTIVATION, ranks, 1, routing).seconds
 
     def reduce_seconds(self, size: Number, ranks: Number) -> Number:
         """An all-reduce by an engine's own kernel, in which each rank writes to all others of its node, or by NCCL
@@ -385,65 +482,3 @@ class PassTime:
         own = own + NEVER * (ranks > network.per_node)  # it writes to memory of the same node alone
         nccl = network.collective("all_reduce", size, ranks).seconds
         return minimum(own, nccl) * ((ranks > 1) * 1.0)
-
-
-class HostWeights:
-    """What of a replica's layers its accelerators do not hold. `layers`, `experts`: the share of all layers, and of
-    layers whose experts are there.
-    """
-
-    def __init__(self, plan: ServingPlan, cluster: Cluster, works: tuple[Work, ...]):
-        total = sum(work.layers for work in works)
-        self.dense = sum(work.dense_bytes for work in works)
-        experts = sum(
-            mixture.layers * mixture.num_experts * mixture.bytes for work in works for mixture in work.experts
-        )
-        self.all_bytes = self.dense + experts / plan.expert_parallel_size  # of weights of a rank of each stage
-        self.plan, self.link = plan, cluster.accelerator.host_link
-        self.name = cluster.accelerator.name
-        on_accelerator = plan.host.layers_on_accelerator
-        self.layers: Number = 0 if on_accelerator is None else maximum(total + 1 - on_accelerator, 0) / (total + 1)
-        self.experts: Number = maximum(self.layers, minimum(plan.host.expert_layers_on_host / max(total, 1), 1))
-        self.is_used = (
-            bool(plan.host.weights_on_host_bytes) or on_accelerator is not None or bool(plan.host.expert_layers_on_host)
-        )
-
-    def seconds(self, experts: Number, prompt_tokens: Number) -> Number:
-        """Seconds of a pass that touches `experts` bytes of experts' weights beside the others, as if all were on the
-        accelerators of a rank.
-        """
-        if not self.is_used:
-            return 0.0
-        moved = minimum(self.plan.host.weights_on_host_bytes * self.plan.pipeline_parallel_size, self.all_bytes)
-        streamed = memory_seconds.evaluate(M=moved, W=self._link_rate(), u=1) if moved else 0.0
-        here = self.dense * self.layers + experts * self.experts
-        return streamed + (
-            memory_seconds.evaluate(M=here, W=self._rate(prompt_tokens), u=1) if self._multiplies else 0.0
-        )
-
-    @property
-    def _multiplies(self) -> bool:
-        return self.plan.host.layers_on_accelerator is not None or self.plan.host.expert_layers_on_host > 0
-
-    def _rate(self, prompt_tokens: Number) -> Number:
-        """Bytes a second: of the host's memory in decoding; a prompt's weights also cross the link, where the
-        accelerator multiplies them.
-        """
-        own = self.plan.host.host_bandwidth
-        if own is None:
-            raise MissingDatum(
-                Message(
-                    "the time of layers in host memory needs {@host_bandwidth}, bytes a second of the host's "
-                    "memory (two channels of DDR5-5600: 89.6 GB/s)."
-                )
-            )
-        link = self._link_rate() if self.link is not None else own
-        return minimum(own, link) * (prompt_tokens > 0) + own * (prompt_tokens == 0)
-
-    def _link_rate(self) -> float:
-        if self.link is None:
-            raise MissingDatum(
-                "no source gives the host link of {name}: weights in host memory cross it in every pass.",
-                name=self.name,
-            )
-        return self.link.bytes_per_second

@@ -93,7 +93,11 @@ def pace_of(
     load: LoadOptions,
     wanted: ReplicaLoad,
 ) -> Pace | None:
-    """The pace of a plan; None where not even one request has room; MissingDatum where nobody can say the times."""
+    """The pace of a plan; None where not even one request has room, or where prompts have replicas of their own, whose
+    times are others; MissingDatum where nobody can say the times.
+    """
+    if wanted.prefill_replicas:
+        return None
     request_lengths = replace(lengths(model, options, load), requests=wanted.requests)
     this = asked(plan, options, load, request_lengths, Question())
     replica = replica_of(model, plan, cluster, memory, usable, this.load)

@@ -41,6 +41,10 @@ class Waits(Struct, frozen=True):
         name = max(past, key=lambda bound: past[bound])
         return name if past[name] > 1 else None
 
+    def times(self, ttft: float, tpot: float) -> "Waits":
+        """These waits times a factor each: ends of their error bands."""
+        return Waits(self.ttft * ttft, self.tpot * tpot)
+
 
 WaitsAt = Callable[[float], Waits]
 
@@ -55,7 +59,21 @@ def service_level(plan: ServingPlan, speed: Speed, replica_load: ReplicaLoad, qu
     at = _waits(speed.replica, replica_load)
     waits = at(_of_the_fullest(replica_load))
     bound = waits.over(replica_load)
-    level = ServiceLevelDocument(
+    level = level_document(waits, bound, replica_load)
+    largest = _largest(at, replica_load, speed.times)
+    name = "rate_at_service_level" if is_open else "users_at_service_level"
+    figures: dict[str, Any] = {"service_level": level, name: _term(plan, replica_load, largest, is_open)}
+    if not is_open:
+        figures["rate_at_service_level"] = _rate_of_users(plan, speed.replica, replica_load, int(largest))
+    if largest:
+        figures |= _replicas(plan, replica_load, h.replicas_within_limits, largest)
+    warn_of_limits(at, replica_load, waits, bound, largest * plan.data_parallel_size, question)
+    return figures
+
+
+def level_document(waits: Waits, bound: Bound | None, replica_load: ReplicaLoad) -> ServiceLevelDocument:
+    """The block `service_level` of an answer."""
+    return ServiceLevelDocument(
         met=not bound,
         percentile=replica_load.percentile,
         ttft_limit_seconds=UNSET if replica_load.ttft is None else replica_load.ttft,
@@ -64,20 +82,16 @@ def service_level(plan: ServingPlan, speed: Speed, replica_load: ReplicaLoad, qu
         tpot_seconds=waits.tpot,
         bound_by=bound or UNSET,
     )
-    largest = _largest(at, replica_load, speed.times)
-    name = "rate_at_service_level" if is_open else "users_at_service_level"
-    figures: dict[str, Any] = {"service_level": level, name: _term(plan, replica_load, largest, is_open)}
-    if not is_open:
-        figures["rate_at_service_level"] = _rate_of_users(plan, speed.replica, replica_load, int(largest))
-    if largest:
-        figures |= _replicas(plan, replica_load, h.replicas_within_limits, largest)
-    _tell(at, replica_load, waits, bound, largest * plan.data_parallel_size, is_open, question)
-    return figures
 
 
 def bound_by(replica: Replica, replica_load: ReplicaLoad) -> Bound | None:
     """The limit that this load exceeds most; None where it keeps within both."""
-    return _waits(replica, replica_load)(_of_the_fullest(replica_load)).over(replica_load)
+    return waits_of(replica, replica_load).over(replica_load)
+
+
+def waits_of(replica: Replica, replica_load: ReplicaLoad) -> Waits:
+    """The waits of the fullest replica, at the percentile that is asked for."""
+    return _waits(replica, replica_load)(_of_the_fullest(replica_load))
 
 
 def replicas_within(replica: Replica, replica_load: ReplicaLoad, served: ServingTimes) -> int:
@@ -96,7 +110,7 @@ def replicas_within(replica: Replica, replica_load: ReplicaLoad, served: Serving
 def _largest(at: WaitsAt, replica_load: ReplicaLoad, served: ServingTimes) -> float:
     """The largest load of one replica within the limits, in requests a second or users."""
     return (
-        _largest_rate(at, replica_load, served.largest_rate)
+        largest_rate(at, replica_load, served.largest_rate)
         if replica_load.is_open
         else _most_users(at, replica_load, served)
     )
@@ -140,7 +154,7 @@ def _most_users(at: WaitsAt, replica_load: ReplicaLoad, served: ServingTimes) ->
     return low
 
 
-def _largest_rate(at: WaitsAt, replica_load: ReplicaLoad, most: float) -> float:
+def largest_rate(at: WaitsAt, replica_load: ReplicaLoad, most: float) -> float:
     """The largest rate of one replica within the limits, to a thousandth of itself; the next step is past them."""
     low, high = most * STEP, most
     if at(low).over(replica_load):
@@ -207,16 +221,16 @@ def _replicas(plan: ServingPlan, replica_load: ReplicaLoad, formula: Any, of_one
     }
 
 
-def _tell(
+def warn_of_limits(
     at: WaitsAt,
     replica_load: ReplicaLoad,
     waits: Waits,
     bound: Bound | None,
     largest: float,
-    is_open: bool,
     question: Question,
 ) -> None:
     """Which limit binds, and the best that there is."""
+    is_open = replica_load.is_open
     if not bound:
         return
     limit = getattr(replica_load, bound)

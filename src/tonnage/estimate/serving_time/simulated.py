@@ -9,7 +9,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.load import Quantiles, Requests, Simulated, requests_of, simulate
 from tonnage.estimate.load.options import MOST_REQUESTS, ReplicaLoad
 from tonnage.estimate.serving_time.speed import Replica
-from tonnage.estimate.serving_time.times import around_seconds
+from tonnage.estimate.serving_time.times import around_seconds, scheduled_seconds
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import joined, listed
 from tonnage.kernel.part_names import TPOT, TTFT
@@ -27,7 +27,7 @@ def simulated(replica: Replica, replica_load: ReplicaLoad, question: Question) -
     """The block `simulated` of an answer."""
     if replica.clock.plan.drafting.draft_tokens:
         raise InvalidInput(
-            "a simulation gives each request a token a pass: leave out {@draft_tokens}, or simulate. "
+            "a simulation gives each request a token a pass: leave out {@draft_tokens}, or {@simulate}. "
             "Got {draft_tokens}.",
             draft_tokens=replica.clock.plan.drafting.draft_tokens,
         )
@@ -43,7 +43,10 @@ def _run(replica: Replica, requests: Requests) -> Simulated:
     """What clients see: with the way into the engine and back, which no pass has."""
     run = simulate(replica.clock, replica.policy, requests)
     pause = run.tpot.mean if (run.output_tokens > 1).any() else 0.0
-    return run.delayed(float(around_seconds(replica.clock, pause)))
+    returns = requests.users is not None
+    busy = min(requests.users - 1, 1) if requests.users is not None else run.busy_seconds / run.seconds
+    scheduled = scheduled_seconds(replica.clock, pause, busy, returns=returns)
+    return run.delayed(float(around_seconds(replica.clock, pause) + scheduled))
 
 
 def requests_for(replica_load: ReplicaLoad, load: Load) -> Requests:

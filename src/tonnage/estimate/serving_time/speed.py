@@ -173,6 +173,8 @@ def _notes(
                 engine=plan.engine,
             )
         )
+    if replica_load.prefill_replicas:
+        return  # whose load the replicas share otherwise
     rate = replica_load.load.requests_per_second
     if rate is not None and rate >= served.largest_rate:
         most = served.largest_rate * replica_load.busy
@@ -188,8 +190,8 @@ def _notes(
     if users is not None and users > served.steady.places:
         question.warn(
             Message(
-                "{places:.0f} of {users:g} users of a replica run at once, limited by KV cache and engine; the others "
-                "queue.",
+                "on average {places:.3g} of {users:g} users of a replica run at once, limited by KV cache and engine; "
+                "the others queue.",
                 users=users,
                 places=served.steady.places,
             )
@@ -197,14 +199,15 @@ def _notes(
 
 
 def _bands(clock: PassTime | Drafted, figures: ServingDocument[Term]) -> dict[str, tuple[float, float]]:
-    """Between what nine in ten measured times lie, of machines like those that were measured; by rows that the rates
-    had not seen.
+    """Between what nine in ten measured times lie, by rows that the rates had not seen: those of machines like it, or
+    of a whole generation where none of its own was measured.
     """
     checks = _checks(clock)
     return {
-        name.replace("_seconds", "_band"): (figure.value * band.low, figure.value * band.high)
-        for name, band in checks.rates.bands.items()
-        if checks.is_measured and name in MEASURED and (figure := getattr(figures, name))
+        name.replace("_seconds", "_band"): band
+        for name in checks.rates.bands
+        if name in MEASURED and (figure := getattr(figures, name))
+        if (band := checks.rates.around(name, figure.value, checks.chip))
     }
 
 

@@ -1,25 +1,29 @@
 """Prompts and answers on replicas of their own (disaggregated prefill and decode): caches pass from one to the other
-over the network. As a search asks, and as an answer shows it beside replicas that do both.
+over the network. As a search asks, and as an answer that is asked for it shows it.
 """
 
 from math import isfinite
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.documents.serving import SplitDocument
 from tonnage.estimate.hardware.network import Network
+from tonnage.estimate.inputs import Question
 from tonnage.estimate.load import mean_lengths, steady
 from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.load.shape import where
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
+from tonnage.estimate.serving_time.service_level import STEP, Waits, largest_rate, level_document, warn_of_limits
+from tonnage.estimate.serving_time.speed import Speed
 from tonnage.estimate.serving_time.times import around_seconds, pass_time, policy
 from tonnage.estimate.serving_time.work import Work
 from tonnage.formulas import service as h
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number, is_any, minimum
+from tonnage.kernel.message import Message
 from tonnage.kernel.part_names import TPOT, TTFT
 from tonnage.kernel.term import Term
 from tonnage.runtimes import serving_runtime
@@ -109,7 +113,9 @@ class _Split:
                 sent = sent + attending.layers * attending.bytes * (
                     s if attending.window is None else minimum(s, attending.window)
                 )
-        return Network(side.cluster).send(sent / side.plan.pipeline_parallel_size, side.cluster.accelerators_per_node)
+        return Network(side.cluster, stated=side.plan.links).send(
+            sent / side.plan.pipeline_parallel_size, side.cluster.accelerators_per_node
+        )
 
     def at(self, rate: Number) -> SplitTimes:
         """At so many requests a second."""
@@ -127,16 +133,42 @@ class _Split:
         )
 
 
-# ---- beside an answer ----
+# ---- in an answer ----
 
 
-def split_figures(
+class SplitReplicas(Struct, frozen=True, kw_only=True, eq=False):
+    """All replicas, of which `prefill` compute prompts and the others answer, and their times under a load.
+
+    `rates`: the times at so many requests a second; `load`: of all replicas together.
+    """
+
+    prefill: int
+    decode: int
+    load: Load
+    rates: "_Split"
+    times: SplitTimes
+
+
+def split_replicas(
     model: Model, plan: ServingPlan, cluster: Cluster, replica_load: ReplicaLoad, pool: int | None
-) -> SplitDocument[Term]:
-    """Figures of all replicas, of which `asked.prefill_replicas` compute prompts and the others answer; times are null
-    where the queue grows without end.
-    `pool`: tokens of cache of a replica. InvalidPlan where they cannot be dealt so."""
+) -> SplitReplicas:
+    """The replicas of a plan, parted as `prefill_replicas` says. `pool`: tokens of cache of a replica. InvalidPlan
+    where they cannot be parted so.
+    """
     number, total = int(replica_load.prefill_replicas or 0), int(plan.data_parallel_size)
+    _check(plan, replica_load, number, total)
+    prompts, answers = (Side(plan, cluster, replicas, pool) for replicas in (number, total - number))
+    load = _of_all(replica_load)
+    return SplitReplicas(
+        prefill=number,
+        decode=total - number,
+        load=load,
+        rates=_Split(model, prompts, answers, load, serving_rates()),
+        times=split_times(model, prompts, answers, load),
+    )
+
+
+def _check(plan: ServingPlan, replica_load: ReplicaLoad, number: int, total: int) -> None:
     if not serving_runtime(plan.engine, plan.engine_version).queues:
         raise InvalidPlan(
             "{@prefill_replicas}: {engine} does not hand caches on. Nearest: vllm, sglang, tensorrt-llm.",
@@ -148,6 +180,12 @@ def split_figures(
             "{number} and {draft_tokens}.",
             number=number,
             draft_tokens=plan.drafting.draft_tokens,
+        )
+    if replica_load.simulate:
+        raise InvalidPlan(
+            "{@prefill_replicas} has means alone, no simulation: leave out {@simulate}, {@percentile} and {@trace}, or "
+            "{@prefill_replicas}. Got {number}.",
+            number=number,
         )
     if total < 2:
         raise InvalidPlan(
@@ -163,9 +201,6 @@ def split_figures(
             total2=total,
             number=number,
         )
-    prompts, answers = (Side(plan, cluster, replicas, pool) for replicas in (number, total - number))
-    steady = split_times(model, prompts, answers, _of_all(replica_load))
-    return SplitDocument(prefill_replicas=number, decode_replicas=total - number, **_terms(steady, number))
 
 
 def _of_all(replica_load: ReplicaLoad) -> Load:
@@ -176,22 +211,110 @@ def _of_all(replica_load: ReplicaLoad) -> Load:
     return replace(load, concurrency=(load.concurrency or 1) * replica_load.busy)
 
 
-def _terms(steady: SplitTimes, number: int) -> dict[str, Term | None]:
-    terms: dict[str, Term | None] = {}
-    for name, (title, unit) in NAMES.items():
-        value = getattr(steady, "output_tokens_per_second" if name == "tokens_per_second" else name)
-        terms[name] = (
-            Term.by(
-                title,
-                value,
-                unit,
-                basis="analytic",
-                source=SOURCE,
-                procedure="steady states of both kinds of replicas (estimate.inference.split)",
-                version="1",
-                prefill_replicas=number,
-            )
-            if isfinite(value)
-            else None
+def split_figures(split: SplitReplicas) -> SplitDocument[Term]:
+    """Figures of the block `split`; times are null where the queue grows without end."""
+    terms = {name: _term(split, name) for name in NAMES}
+    return SplitDocument(prefill_replicas=split.prefill, decode_replicas=split.decode, **terms)
+
+
+def _term(split: SplitReplicas, name: str) -> Term | None:
+    title, unit = NAMES[name]
+    value = getattr(split.times, "output_tokens_per_second" if name == "tokens_per_second" else name)
+    return _by(title, value, unit, split) if isfinite(value) else None
+
+
+def _by(title: str, value: float, unit: str, split: SplitReplicas) -> Term:
+    return Term.by(
+        title,
+        value,
+        unit,
+        basis="analytic",
+        source=SOURCE,
+        procedure="steady states of both kinds of replicas (estimate.inference.split)",
+        version="1",
+        prefill_replicas=split.prefill,
+    )
+
+
+def speed_of_split(split: SplitReplicas, speed: Speed, plan: ServingPlan, cluster: Cluster) -> Speed:
+    """The speed of replicas that share their work so, in the place of that of replicas that do both; times of one user
+    alone stay. How much of the machines' time prompts take is not said: each kind has machines of its own.
+    """
+    held, rates = split.times, serving_rates()
+    prompt, answer = mean_lengths(split.load)
+    rate = min(float(held.requests_per_second), float(held.largest_rate))
+    output = Term.of("output tokens per second", h.answered_tokens_per_second, X=rate, O=answer)
+    everything = Term.of("input and output tokens per second", h.all_tokens_per_second, X=rate, s=prompt, O=answer)
+    named = {name: _term(split, name) for name in ("ttft_seconds", "tpot_seconds", "end_to_end_seconds")}
+    chip = cluster.accelerator
+    bands = {
+        name.replace("_seconds", "_band"): (rates.around(name, term.value, chip) or UNSET) if term else UNSET
+        for name, term in named.items()
+        if name != "end_to_end_seconds"
+    }
+    tpot = float(held.tpot_seconds)
+    figures = replace(
+        speed.figures,
+        **named,
+        **bands,
+        itl_seconds=_by("inter-token latency (ITL)", tpot, "seconds", split),
+        tokens_per_second_per_user=Term.of("output tokens per second per user", h.user_tokens_per_second, tau=tpot),
+        tokens_per_second=output,
+        total_tokens_per_second=everything,
+        tokens_per_second_per_gpu=Term.of(
+            "output tokens per second per GPU", h.accelerator_tokens_per_second, tps=output.value, n=cluster.size
+        ),
+        requests_per_second=_by("requests per second", rate, "requests/s", split),
+        largest_rate=_by("requests per second at full load", float(held.largest_rate), "requests/s", split),
+        running=_by("running requests", rate * (answer - 1) * tpot, "requests", split),
+    )
+    return replace(
+        speed,
+        figures=figures,
+        tokens_per_second=output.value,
+        all_tokens_per_second=everything.value,
+        prompt_share=None,
+        answer_share=None,
+    )
+
+
+def split_service_level(split: SplitReplicas, replica_load: ReplicaLoad, question: Question) -> dict[str, Any]:
+    """Fields of a ServingDocument as those of `service_level`, of replicas that share their work so; the users of a
+    rate are those who are inside at once.
+    """
+    if not replica_load.limited:
+        if replica_load.is_open and split.times.ttft_seconds == float("inf"):
+            _warn_of_overload(split, question)
+        return {}
+
+    def at(rate: float) -> Waits:
+        held = split.rates.at(rate)
+        return Waits(float(held.ttft_seconds), float(held.tpot_seconds))
+
+    waits = Waits(float(split.times.ttft_seconds), float(split.times.tpot_seconds))
+    bound = waits.over(replica_load)
+    most = largest_rate(at, replica_load, float(split.rates.largest))
+    figures: dict[str, Any] = {
+        "service_level": level_document(waits, bound, replica_load),
+        "rate_at_service_level": _by("requests per second within the limits", most, "requests/s", split),
+    }
+    users = 0
+    if not replica_load.is_open:
+        users = int(most * float(split.rates.at(most).end_to_end_seconds)) if most else 0
+        figures["users_at_service_level"] = _by(
+            Message("{what} within the limits", what="users"), users, "requests", split
         )
-    return terms
+    largest = most if replica_load.is_open else users
+    warn_of_limits(lambda _: at(split.rates.largest * STEP), replica_load, waits, bound, largest, question)
+    return figures
+
+
+def _warn_of_overload(split: SplitReplicas, question: Question) -> None:
+    question.warn(
+        Message(
+            "{@request_rate} {rate:g} exceeds the capacity of {most:.3g} requests per second: the queue grows "
+            "without end, and there is no mean TTFT.",
+            rate=split.load.requests_per_second,
+            most=float(split.times.largest_rate),
+        )
+    )

@@ -16,7 +16,7 @@ from tonnage.estimate.serving_time.work import Work, kv_bytes, stage_works
 from tonnage.formulas import passes as f
 from tonnage.formulas import service as h
 from tonnage.formulas import serving as g
-from tonnage.kernel.formula import Number, maximum
+from tonnage.kernel.formula import Number, exp, maximum, minimum
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Accelerator, Cluster, Load, ServingPlan
 
@@ -79,8 +79,17 @@ def pass_time(
 ) -> PassTime | Drafted:
     """The time of passes of one replica of this plan, with those of whoever drafts tokens for it."""
     rates = rates or serving_rates()
-    works = _works(model, plan, tuple(cluster.accelerator.dense_flops))
+    works = _works(model, plan, peaks(plan, cluster.accelerator))
     return drafted(PassTime(works, plan, cluster, model.hidden_size, rates), model, plan, cluster, rates)
+
+
+def peaks(plan: ServingPlan, chip: Accelerator) -> tuple[str, ...]:
+    """Precisions that the plan's engine multiplies on this accelerator: those of its peaks, but for integers where the
+    engine has no kernels for them.
+    """
+    engine = serving_runtime(plan.engine, plan.engine_version)
+    has_integers = not engine.integer_vendors or chip.vendor in engine.integer_vendors
+    return tuple(name for name in chip.dense_flops if has_integers or name not in engine.integer_products)
 
 
 def drafted(
@@ -92,11 +101,11 @@ def drafted(
     small = drafting(plan.drafting.draft_model)
     if small is not None:
         own = draft_plan(plan)
-        works = stage_works(small, own, tuple(cluster.accelerator.dense_flops), kv_bytes(own))
+        works = stage_works(small, own, peaks(own, cluster.accelerator), kv_bytes(own))
         guesses: PassTime | None = PassTime(works, own, cluster, small.hidden_size, rates)
     elif any(branch.kind == "draft" for branch in model.branches):
         own = draft_plan(plan)
-        works = stage_works(model, own, tuple(cluster.accelerator.dense_flops), kv_bytes(own), kind="draft")
+        works = stage_works(model, own, peaks(own, cluster.accelerator), kv_bytes(own), kind="draft")
         guesses = PassTime(works, own, cluster, model.hidden_size, rates)
     else:
         guesses = None
@@ -119,6 +128,7 @@ def policy(plan: ServingPlan, accelerator: Accelerator, pool_tokens: Number | No
         chunked_prefill=chunked and not whole_prompts,
         mixed=engine.mixes_prompts,
         reserves_answer=engine.reserves_answers,
+        poll_passes=plan.poll_passes,
         pool_tokens=None if pool_tokens is None else int(pool_tokens),
     )
 
@@ -180,7 +190,9 @@ def times(passes: PassTime | Drafted, rules: Policy, load: Load, rounds: int | N
     tpot = state.tpot / tokens_each
     prompt, answer = mean_lengths(load)
     context = prompt + answer / 2
-    overhead = around_seconds(passes, state.tpot)
+    returns = load.requests_per_second is None
+    busy = minimum(maximum(state.running - 1, 0), 1) if returns else 1 - exp(-state.running)
+    overhead = around_seconds(passes, state.tpot) + scheduled_seconds(passes, state.tpot, busy, returns=returns)
     ttft = state.ttft + overhead if passes.knows_prompts else None
     return ServingTimes(
         prompt_tokens=prompt,
@@ -203,6 +215,14 @@ def times(passes: PassTime | Drafted, rules: Policy, load: Load, rounds: int | N
 def around_seconds(passes: PassTime | Drafted, tpot: Number) -> Number:
     """Seconds of a request outside of passes: into the engine, until it looks at its queue, and from the token back."""
     return passes.engine.arrive + f.poll_seconds.evaluate(n_pass=passes.plan.poll_passes, tau=tpot)
+
+
+def scheduled_seconds(passes: PassTime | Drafted, tpot: Number, share: Number, *, returns: bool) -> Number:
+    """Seconds that a request waits for passes that were scheduled before it came; `share` of the requests find the
+    engine at work. `returns`: a user sends it when an answer ends, so that a pass has just begun.
+    """
+    ahead = serving_runtime(passes.plan.engine, passes.plan.engine_version).passes_ahead
+    return f.scheduled_seconds.evaluate(n_pass=ahead + returns, share_w=share, tau=tpot)
 
 
 @lru_cache(maxsize=256)

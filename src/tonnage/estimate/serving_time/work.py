@@ -12,12 +12,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Block, Model
-from tonnage.estimate.serving.weights.storage import OUTSIDE, Storage, loaded_storage
+from tonnage.estimate.serving.weights.storage import OUTSIDE, Storage, is_gguf_type, loaded_storage
 from tonnage.estimate.step.rank import Group, Shares, Stage, share, stages
 from tonnage.kernel.formula import Number, minimum
 from tonnage.numerics.precisions import PRECISIONS, precision
-from tonnage.ops import Core, Head, LatentAttention, MoE, Op, StateCache, TokenCache, Weight
+from tonnage.numerics.quantization import file_type
+from tonnage.ops import MLP, Core, GatedDeltaNet, Head, LatentAttention, MoE, Norm, Op, StateCache, TokenCache, Weight
 from tonnage.runtimes import serving_runtime
+from tonnage.runtimes.parts.serving import Eager, ServingRuntime
 from tonnage.spec import ServingPlan
 
 WIDE_BITS, EIGHT_BITS = 12, 6.9  # a parameter: above is 16 or 32 bit, above is 8 with its scales, below is fewer
@@ -33,15 +35,21 @@ class Products(Struct, frozen=True, eq=False, kw_only=True):
     kernels.
 
     `compute`: the peak that multiplies them; `is_narrow`: operands are quantised before; `is_packed`: weights are
-    expanded first.
+    expanded first; `scales`: operations of the ordinary lanes for each 32 products.
     """
 
     compute: str
     is_narrow: bool
     is_packed: bool
+    scales: int = 0
     bytes: Number = 0
     flops: Number = 0
     kernels: Number = 0
+
+    @property
+    def is_expanded(self) -> bool:
+        """Whether its weights are of 4 bits or fewer, so that expanding them takes many operations."""
+        return self.is_packed and 8 * self.bytes * 2 < EIGHT_BITS * self.flops
 
 
 class Experts(Struct, frozen=True, eq=False, kw_only=True):
@@ -58,11 +66,19 @@ class Experts(Struct, frozen=True, eq=False, kw_only=True):
     bytes: Number
     flops: Number
     width: int  # of what is sent to an expert
+    scales: int = 0  # operations of the ordinary lanes for each 32 products
+    looped: float = 0  # operations of one expert that the host asks for one by one
+    loops_over_all: bool = False  # those of experts that no token chose, too
+    is_fused: bool = False  # kernels that route, sort and sum by themselves, where the accelerator has them
+
+    @property
+    def is_quantised(self) -> bool:
+        return self.is_narrow or self.is_packed
 
 
 class Attending(Struct, frozen=True, eq=False, kw_only=True):
     """Layers of a stage that keep keys alike: bytes that a key in reach takes on one rank, FLOP of a query and a key
-    in decoding and in a prompt.
+    in decoding and in a prompt; `scores`: of a query and a key that are written to memory (query heads).
     """
 
     layers: Number
@@ -70,6 +86,7 @@ class Attending(Struct, frozen=True, eq=False, kw_only=True):
     bytes: Number
     flops: Number
     prompt_flops: Number
+    scores: Number = 0
 
 
 class Work(Struct, frozen=True, eq=False, kw_only=True):
@@ -133,7 +150,12 @@ class _Counting:
         self.t = plan.tensor_parallel_size
         ranks = self.t * plan.attention_data_parallel_size
         self.shares = Shares(self.t, plan.expert_parallel_size, ranks / plan.expert_parallel_size)
-        self.integers = serving_runtime(plan.engine, plan.engine_version).integer_products
+        engine = serving_runtime(plan.engine, plan.engine_version)
+        self.engine = engine
+        self.integers, self.eager = engine.integer_products, engine.eager
+        element = file_type(stored.name).base if is_gguf_type(stored) else stored.name.partition("+")[0]
+        self.scales = engine.scale_operations.get(element, 0)
+        self.writes_scores = engine.cells is not None and not engine.cells.flash
         self.formats = tuple(PRECISIONS[name] for name in stored.name.split("+") if name in PRECISIONS)
 
     def stage(self, stage: Stage) -> Work:
@@ -159,14 +181,14 @@ class _Counting:
                 scan = scan + count * scanned / self.t
                 recurrences = recurrences + count * bool(scanned and held)
                 latents += count * isinstance(op, LatentAttention)
-                small, products = _kernels(op, self.model.hidden_size)
+                small, products = _kernels(op, self.model.hidden_size, self.engine)
                 kernels, launches = kernels + count * small, launches + count * (small + products)
                 reduced = reduced + count * any(w.linear and w.split in ("tensor", "expert") for w in op.weights())
         for op in stage.after:
             self._products(head if isinstance(op, Head) or op in stage.after[-1:] else dense, op, None, 1)
         return Work(
-            products=_made(dense),
-            head=_made(head),
+            products=_made(dense, self.scales),
+            head=_made(head, self.scales),
             experts=_joined(experts),
             attending=_alike(attending),
             state_bytes=2 * state,
@@ -191,8 +213,15 @@ class _Counting:
             on_rank = self._share(weight)
             totals[0] = totals[0] + count * size * on_rank
             totals[1] = totals[1] + count * 2 * weight.num_parameters * on_rank
-            totals[2] = totals[2] + count * (not _joins(before, weight, self.model.hidden_size))
+            is_beside = weight.part != "router" and self._runs_beside(op)
+            totals[2] = totals[2] + count * (not is_beside and not _joins(before, weight, self.model.hidden_size))
             before = weight
+        if isinstance(op, GatedDeltaNet):
+            totals[2] = totals[2] + count * (_delta_net_inputs(op, self.engine) - 1)
+
+    def _runs_beside(self, op: Op) -> bool:
+        """Whether the matrices of an op are multiplied beside other kernels, so that their start takes no time."""
+        return isinstance(op, MoE) and bool(op.shared_size) and self.engine.shared_experts_beside
 
     def _share(self, weight: Weight) -> Number:
         """The part of a weight on one rank."""
@@ -228,7 +257,7 @@ class _Counting:
             kind = self._kind(8 * own / weight.num_parameters)
             size += own
             parameters += weight.num_parameters
-        q = self.shares.q
+        q, eager = self.shares.q, self.eager
         yield Experts(
             compute=kind[0],
             is_narrow=kind[1],
@@ -239,7 +268,20 @@ class _Counting:
             bytes=size / op.num_experts / q,
             flops=2 * parameters / op.num_experts / q,
             width=op.latent_size or op.hidden_size,
+            scales=self.scales * kind[2],
+            looped=eager.expert if eager else 0,
+            is_fused=self._is_fused(kind),
+            loops_over_all=bool(eager and eager.loops_over_all and self.model.architecture not in eager.hit_alone),
         )
+
+    def _is_fused(self, kind: tuple[str, bool, bool]) -> bool:
+        """Whether experts of this kind have kernels that route, sort and sum by themselves."""
+        if not self.engine.fuses_mixtures or self.plan.fused_experts is not None:
+            return self.engine.fuses_mixtures and bool(self.plan.fused_experts)
+        compute, is_narrow, is_packed = kind
+        chosen = self.engine.fused_architectures
+        by_default = chosen is None or compute in ("nvfp4", "fp4") or self.model.architecture in chosen
+        return (is_narrow or is_packed) and by_default
 
     # ---- caches ----
 
@@ -266,8 +308,25 @@ class _Counting:
             cache_bytes = sum(
                 self._cache_bytes(cache) / cache.stride for cache in caches if window in (cache.window, cores[0].window)
             )
-            yield Attending(layers=count, window=window, bytes=cache_bytes, flops=decode, prompt_flops=flops)
+            cache_bytes = cache_bytes * self._passes_over_cache(op)
+            scores = getattr(op, "heads", 0) / self.t if self.writes_scores and flops else 0
+            yield Attending(
+                layers=count, window=window, bytes=cache_bytes, flops=decode, prompt_flops=flops, scores=scores
+            )
             decode = flops = 0.0  # counted once
+
+    def _passes_over_cache(self, op: Op) -> float:
+        """How often the bytes of a layer's cache cross the memory in a decoding pass: once, where a kernel reads it.
+
+        A tensor that grows is copied (read and written); heads that are repeated are read, written, and read again as
+        often as query heads share one.
+        """
+        if self.eager is None:
+            return 1
+        together = getattr(op, "heads", 1) / max(getattr(op, "kv_heads", 0) or getattr(op, "heads", 1), 1)
+        if self.eager.repeats_heads and together > 1:
+            return 3 + 2 * together
+        return 3
 
     def _indexed(self, op: Op, caches: list[TokenCache], cores: list[Core], count: int) -> Iterator[Attending]:
         """An indexer that looks at every key to choose those that are attended to; each tensor rank does all of it."""
@@ -306,18 +365,48 @@ def _joins(before: Weight | None, weight: Weight, hidden_size: int) -> bool:
     return before is not None and before.columns == weight.columns and weight.rows != hidden_size
 
 
-def _kernels(op: Op, hidden_size: int) -> tuple[int, int]:
+def _kernels(op: Op, hidden_size: int, engine: ServingRuntime) -> tuple[int, int]:
     """Kernels of an op besides its products, and of those."""
     matrices = _multiplied(op)
+    if engine.eager is not None:
+        return _operations(op, engine.eager), len(matrices)
     products = sum(
         not _joins(before, matrix, hidden_size) for before, matrix in zip([None, *matrices], matrices, strict=False)
     )
-    return OWN + AROUND_CORE * bool(op.core()), products
+    small = OWN + AROUND_CORE * bool(op.core())
+    if isinstance(op, GatedDeltaNet):
+        return small + engine.delta_net_copies, products + _delta_net_inputs(op, engine) - 1
+    return small, products
 
 
-def _made(totals: dict[tuple[str, bool, bool], list[Number]]) -> tuple[Products, ...]:
+def _delta_net_inputs(op: GatedDeltaNet, engine: ServingRuntime) -> int:
+    """Products that make the inputs of a gated delta net: at most one for each matrix of the checkpoint."""
+    return min(engine.delta_net_inputs, len(op.inputs))
+
+
+def _operations(op: Op, eager: Eager) -> int:
+    """Operations of an op besides its products and those of routed experts, each asked for by itself."""
+    if isinstance(op, Norm):
+        return eager.rms_norm if op.kind == "rms" else eager.layer_norm
+    if isinstance(op, MLP):
+        return eager.residual + eager.activation
+    if isinstance(op, MoE):
+        return eager.residual + eager.router + eager.grouped + eager.activation * bool(op.shared_size)
+    norms = 2 * bool(getattr(op, "qk_norm", "")) or 2 * isinstance(op, LatentAttention)
+    return eager.residual + eager.around_core * bool(op.core()) + norms * eager.rms_norm
+
+
+def _made(totals: dict[tuple[str, bool, bool], list[Number]], scales: int) -> tuple[Products, ...]:
     return tuple(
-        Products(compute=kind[0], is_narrow=kind[1], is_packed=kind[2], bytes=size, flops=flops, kernels=kernels)
+        Products(
+            compute=kind[0],
+            is_narrow=kind[1],
+            is_packed=kind[2],
+            bytes=size,
+            flops=flops,
+            kernels=kernels,
+            scales=scales * kind[2],
+        )
         for kind, (size, flops, kernels) in totals.items()
     )
 

@@ -163,7 +163,7 @@ def _cannot_speak(model: Model) -> str:
 
 def _teacher(student: Model, o: TrainingOptions, q: Question) -> Model:
     if o.teacher is None:
-        raise InvalidPlan("objective distillation needs a teacher: name its model.")
+        raise InvalidPlan("{@objective} distillation needs a teacher: name its model in {@teacher}.")
     from tonnage.models import read
 
     try:

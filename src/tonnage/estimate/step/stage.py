@@ -24,6 +24,8 @@ from tonnage.kernel.term import Term
 from tonnage.ops import Norm
 from tonnage.tape import TOKEN, Extent, Work
 
+ROUNDING = 1e-12  # part of a sum: the same bytes as a bound, as a number and as a tree are added in another order
+
 # ---- Before the first step and after the last: what loading and saving hold on the accelerator.
 
 
@@ -252,15 +254,33 @@ class StageMemory(States):
         """Every phase; of each the moment that needs most. Plans in arrays may differ in which that is, so all are
         given then.
         """
-        chosen = list(self.points)
-        if self.step.scalar:
-            best: dict[str, tuple[Number, Point]] = {}
-            for point in self.points:
-                size = self._rest(point) + self._here(point)
-                if point.phase not in best or size > best[point.phase][0]:
-                    best[point.phase] = size, point
-            chosen = [point for _, point in best.values()]
-        return tuple(map(self._term, (*map(self._phase, chosen), self._optimizer_step, *self._around)))
+        points = [point for _, point in self._fullest_points()] if self.step.scalar else self.points
+        return tuple(map(self._term, (*map(self._phase, points), self._optimizer_step, *self._around)))
+
+    def peak(self) -> Term:
+        """The phase that needs most bytes, the first of equal ones, as `phases` has it; for plans of numbers. Trees of
+        phases that need less are not built.
+        """
+        sized: list[tuple[Number, Point | Phase]] = [
+            (size + self.optimizer.value, point) for size, point in self._fullest_points()
+        ]
+        for phase in (self._optimizer_step, *self._around):
+            sized.append((phase.bytes + (phase.optimizer or self.optimizer).value, phase))
+        nearly = max(size for size, _ in sized) * (1 - ROUNDING)
+        fullest = (moment for size, moment in sized if size >= nearly)
+        phases = (self._term(moment if isinstance(moment, Phase) else self._phase(moment)) for moment in fullest)
+        return max(phases, key=lambda phase: phase.value)
+
+    def _fullest_points(self) -> list[tuple[Number, Point]]:
+        """The moment of each phase that needs most, with its bytes but for those that stay for the whole step; for
+        plans of numbers.
+        """
+        best: dict[str, tuple[Number, Point]] = {}
+        for point in self.points:
+            size = self._rest(point) + self._here(point)
+            if point.phase not in best or size > best[point.phase][0]:
+                best[point.phase] = size, point
+        return list(best.values())
 
     def moments(self) -> Iterator[tuple[Term, Number]]:
         """The moments that need most of their phase in some plan of an array, in the order of `phases`, each with

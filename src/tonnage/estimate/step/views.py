@@ -63,6 +63,10 @@ class StepView(Protocol):
         """Parameters that train of a layer of each kind, before ZeRO."""
 
     @property
+    def layers(self) -> Mapping[Block, Layer]:
+        """Every kind of layer on the tape."""
+
+    @property
     def kept(self) -> Mapping[Block, Term]:
         """What a layer of each kind keeps for backward."""
 

@@ -4,7 +4,9 @@ What a product reads and writes comes on top of its arithmetic: so the kernels t
 dense and grouped products from 128 to 65,536 rows, and so does the fit (docs/decisions/0014-what-a-product-takes.md).
 """
 
+from tonnage.estimate.frameworks.base import prefers_cudnn
 from tonnage.estimate.hardware.rates import Rates
+from tonnage.estimate.hardware.routing import routing_of
 from tonnage.estimate.memory import Step
 from tonnage.formulas.flops import causal_attention_flops, full_attention_flops, windowed_attention_flops
 from tonnage.kernel.errors import MissingDatum
@@ -39,22 +41,27 @@ class KernelTime:
         mixture = next((op for block in step.layers for op in block.ops if getattr(op, "num_experts", 0)), None)
         ranks = step.plan.expert_parallel_size
         self.experts = mixture.num_experts / ranks if mixture is not None else 1  # type: ignore[attr-defined]
-        self.chosen = mixture.top_k if mixture is not None else 1  # type: ignore[attr-defined]
+        self.routing = routing_of(
+            step.model.config,
+            mixture.num_experts if mixture is not None else 1,  # type: ignore[attr-defined]
+            mixture.top_k if mixture is not None else 1,  # type: ignore[attr-defined]
+            in_turn=step.plan.imbalance.experts_in_turn,
+        )
         self.tokens = self.sizes.s * self.sizes.b / self.sizes.c
         self.around_experts = rates.fused_experts if step.framework.fuses_experts else 1
         # a product reads its weights in 16 bit; the gradient of the weights is added to main gradients, which are read
         # and written
         self.accumulated = step.framework.accumulated_bytes
-        self.own = rates.chips.get(self.chip.name, {})
-        self.power = self._power(step)
+        self.machine = self._machine(step)
+        self.clock = self._clock(step)
         self.attention_share = self._attention_share(step)
 
     def seconds(self, work: Work, window: int | None) -> tuple[Number, Number, Number]:
         """Seconds of one kernel, with its FLOP and the bytes that it moves; nothing of an exchange."""
         moved, of_unit = self._moved(work, "row" if work.kind == "move" else "parameter")
         if work.kind == "move":
-            slow = moved + (self.rates.row_moves * self.around_experts - 1) * of_unit
-            return slow / self.bandwidth + work.kernels * self.rates.launch, 0, moved
+            slow = self.rates.memory / self.rates.row_moves * self.around_experts
+            return (moved + (slow - 1) * of_unit) / self.bandwidth + work.kernels * self.rates.launch, 0, moved
         flops = work.flops * self.sizes.factor(work.per)
         if work.kind == "scan":
             return self._scan(work, flops), flops, moved
@@ -92,9 +99,9 @@ class KernelTime:
         name = self.narrow if self.is_narrow(work) else self.wide
         rows, outer = self._shape(work)
         kind = "bf16" if name == self.wide else name
-        share = self.shares.matrix.get(kind, self.shares.matrix["bf16"]) * self.own.get(kind, 1.0)
-        share = share * self.power / ((1 + self.rates.half_side / outer) * (1 + self.rates.half_side / rows))
-        return self.chip.peak(name) * share
+        share = self.shares.matrix.get(kind, self.shares.matrix["bf16"])
+        sides = (1 + self.rates.half_side / outer) * (1 + self.rates.half_side / rows)
+        return self.chip.peak(name) * share * self.machine * self.clock / sides
 
     def _shape(self, work: Work) -> tuple[Number, Number]:
         """Rows and columns of a product on this rank; of experts the mean of their rows."""
@@ -108,19 +115,22 @@ class KernelTime:
         return self.tokens / sizes.t if is_cut else self.tokens, outer
 
     def _attention_share(self, step: Step) -> float:
-        """The share of the peak, forward: Transformer Engine and torch from Blackwell on have the generation's own
-        kernels, others FlashAttention-2.
+        """The share of the peak, forward: Transformer Engine, cuDNN in scaled_dot_product_attention, and all of torch
+        from Blackwell on are the generation's own kernels, others FlashAttention-2.
         """
-        own = step.runtime.newest_attention or self.chip.generation.startswith("Blackwell")
-        return self.power * (self.shares.attention if own else self.shares.flash2 or self.shares.attention)
+        cudnn = step.plan.kernels.attention == "sdpa" and prefers_cudnn(step.cluster)
+        own = step.runtime.newest_attention or cudnn or self.chip.generation.startswith("Blackwell")
+        return self.machine * (self.shares.attention if own else self.shares.flash2 or self.shares.attention)
 
-    def _power(self, step: Step) -> float:
+    def _machine(self, step: Step) -> float:
         """What this machine's arithmetic reaches over what its generation's does: by what its products were measured
         to reach.
         """
-        if step.plan.product_share is None:
-            return 1
-        return step.plan.product_share / (self.shares.matrix["bf16"] * self.own.get("bf16", 1.0))
+        return 1 if step.plan.product_share is None else step.plan.product_share / self.shares.matrix["bf16"]
+
+    def _clock(self, step: Step) -> float:
+        """The clock of products; that of a machine whose products were measured is in what they reach."""
+        return 1.0 if step.plan.product_share is not None else self.rates.clock(self.chip)
 
     def _scan(self, work: Work, flops: Number) -> Number:
         """A recurrence: its arithmetic, and a walk along the sequence that no other sequence and no other head makes
@@ -133,7 +143,7 @@ class KernelTime:
     def _attention(self, work: Work, flops: Number, window: int | None) -> tuple[Number, Number]:
         """FLOP and FLOP/s; a fused kernel skips what the mask takes out, separate products do not."""
         if not work.fused:
-            return flops, self.chip.peak(self.wide) * self.shares.matrix["bf16"] * self.power
+            return flops, self.chip.peak(self.wide) * self.shares.matrix["bf16"] * self.machine
         s = self.sizes.s
         every = {"y": flops / s, "L": 1, "T": 1}  # those of all pairs are of s keys
         if not work.causal:

@@ -115,7 +115,7 @@ class LayerTime:
         assert step.cluster is not None
         self.step, self.plan, self.rates = step, step.plan, rates
         self.kernels = KernelTime(step, rates)
-        self.network = Network(step.cluster, rates)
+        self.network = Network(step.cluster, rates, stated=step.plan.links)
         self._sent: dict[tuple[object, ...], Sending] = {}
 
     # ---- layers ----
@@ -250,7 +250,7 @@ class LayerTime:
 
     def _sending(self, exchange: Exchange, work: Work) -> Sending:
         """Seconds and bytes of a rank; many exchanges of a layer are alike."""
-        key = exchange.group, exchange.collective, *work.bytes.items()
+        key = exchange.group, exchange.collective, exchange.along, *work.bytes.items()
         if key not in self._sent:
             self._sent[key] = self._sending_of(exchange, work)
         return self._sent[key]
@@ -262,7 +262,7 @@ class LayerTime:
         if self._is_part(exchange, next(iter(work.bytes))):
             size = size * ranks
         if group == "expert parallel" and self.plan.megatron.moe_token_dispatcher_type == "flex":
-            return self.network.dispatch(size, ranks, stride, self.kernels.chosen)
+            return self.network.dispatch(size, ranks, stride, self.kernels.routing, exchange.along)
         # around a ring each rank's part passes all others, as in a gather
         return self.network.collective("all_gather" if collective == "send" else collective, size, ranks, stride)
 

@@ -50,12 +50,20 @@ class Timing:
         *,
         assumed: bool = False,
     ):
-        _check(plan)
+        check_timed(plan.post_training.objective, plan.runtime)
         if not assumed:
             check_update(plan)
         self.model, self.plan, self.cluster = model, plan, cluster
         self.rates = chosen or rates()
         self.walk = StepTime(step or Step(model, plan, cluster), self.rates)
+
+    @classmethod
+    def of_step(cls, step: Step, cluster: Cluster) -> "Timing":
+        """That of a step that was walked already, with what is assumed; made once for all who ask."""
+        if step.timing is None or step.timing.cluster is not cluster:
+            step.timing = cls(step.model, step.plan, cluster, step, assumed=True)
+        timing: Timing = step.timing
+        return timing
 
     @property
     def term(self) -> Term:
@@ -149,8 +157,8 @@ class Timing:
             if any(work.kind == "experts" for layer in self.walk.step.layers.values() for work in layer.work)
             else "dense"
         )
-        kind = kind if self.walk.kernels.is_measured else "new generation"
-        return self.rates.band(kind, self.walk.plan.runtime)
+        is_near = self.walk.kernels.is_measured and self.plan.runtime in self.rates.measured
+        return self.rates.band(kind if is_near else "new generation", self.plan.runtime)
 
     @cached_property
     def pieces(self) -> StepSeconds:
@@ -192,6 +200,12 @@ class Timing:
         if self.plan.pipeline_parallel_size > 1:
             yield Work("once a step", "pipeline bubble", float(self.walk.bubble) * factor)
 
+    @property
+    def multiplies_narrow(self) -> bool:
+        """Whether any product is multiplied in fewer than 16 bit here."""
+        layers = self.walk.step.layers.values()
+        return any(self.walk.kernels.is_narrow(work) for layer in layers for work in layer.work)
+
     def figures(self, model_flops: Number) -> RunDocument[Term]:
         """What the document has of a step."""
         kernels = self.walk.kernels
@@ -207,7 +221,7 @@ class Timing:
 def timing_of(step: Step, cluster: Cluster) -> Timing | None:
     """The time of a step; None where nobody knows it."""
     try:
-        timing = Timing(step.model, step.plan, cluster, step, assumed=True)
+        timing = Timing.of_step(step, cluster)
         return timing if timing.seconds else None
     except MissingDatum:
         return None
@@ -219,14 +233,15 @@ def seconds_of(model: Model, plan: TrainingPlan, cluster: Cluster) -> float | No
     return float(timing.seconds) if timing else None
 
 
-def _check(plan: TrainingPlan) -> None:
-    if plan.post_training.objective != "sft":
+def check_timed(objective: str, runtime: str) -> None:
+    """MissingDatum where nobody knows the time of a step, whatever the sizes of the plan are."""
+    if objective != "sft":
         raise MissingDatum(
             "the time of objective {objective} is not estimated: it depends on generation and on other models.",
-            objective=plan.post_training.objective,
+            objective=objective,
         )
-    if not training_runtime(plan.runtime).is_timed:
+    if not training_runtime(runtime).is_timed:
         raise MissingDatum(
             "the time of runtime {runtime} is not estimated: the speed of its kernels is not published.",
-            runtime=plan.runtime,
+            runtime=runtime,
         )

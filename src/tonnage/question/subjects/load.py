@@ -70,7 +70,7 @@ class LoadOptions(Options, frozen=True, kw_only=True):
             "lengths are uniform from (1 - spread) of --input-tokens and --output-tokens to these",
             number,
             unit="0 to 1",
-            default="0, all alike",
+            default="alike on average; 0: all alike, as of a benchmark whose users stay in step",
         ),
     ] = None
     burstiness: Annotated[

@@ -1,8 +1,8 @@
 """Options of the model: which one, where it is read, and its dimensions."""
 
-from tonnage.kernel.units import parse_bytes, parse_length
+from tonnage.kernel.units import parse_bytes, parse_length, parse_link_rate
 from tonnage.question.forms import as_written, depth, ranged, whole, width, word
-from tonnage.question.option import MODEL_AND_MACHINE, Option, Usual
+from tonnage.question.option import MODEL_AND_MACHINE, Option, Usual, option
 
 MODEL = Option(
     "model",
@@ -63,6 +63,18 @@ RESERVE = Option(
     unit="bytes",
     default="0",
     usual=Usual(MODEL_AND_MACHINE, "memory of each GPU to leave free", "BYTES"),
+)
+INTER_NODE = option(
+    "what all accelerators of a node together send to other nodes, such as 3200Gbps or 400GB/s",
+    parse_link_rate,
+    unit="bytes/s",
+    default="the catalogue's",
+)
+INTRA_NODE = option(
+    "what one accelerator sends to others of its node in one direction, such as 450GB/s",
+    parse_link_rate,
+    unit="bytes/s",
+    default="the catalogue's",
 )
 MACHINE = (ON, RESERVE)
 # Of a search for plans of training, and of one for plans that serve.

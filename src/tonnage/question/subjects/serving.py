@@ -6,6 +6,7 @@ from tonnage.kernel.units import parse_bytes, parse_rate
 from tonnage.question.choices import engines, precisions
 from tonnage.question.forms import count, length, number, size, word
 from tonnage.question.option import LOAD, PARALLELISM, SERVING, Options, Usual, described, option
+from tonnage.question.subjects.model import INTER_NODE, INTRA_NODE
 
 
 @described
@@ -223,6 +224,8 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             default="its own drives",
         ),
     ] = None
+    inter_node_bandwidth: Annotated[float | str | None, INTER_NODE] = None
+    intra_node_bandwidth: Annotated[float | str | None, INTRA_NODE] = None
     host_bandwidth: Annotated[
         float | str | None,
         option(

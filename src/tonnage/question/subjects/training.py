@@ -5,6 +5,7 @@ from typing import Annotated
 from tonnage.question.choices import runtimes
 from tonnage.question.forms import count, number, ranged, rate, size, word
 from tonnage.question.option import MEMORY, PARALLELISM, TRAINING, Usual, described, option
+from tonnage.question.subjects.model import INTER_NODE, INTRA_NODE
 from tonnage.question.subjects.training_numerics import Numerics
 
 # ---- Of a training run: what trains, the layers of pipeline stages, and what is offloaded.
@@ -137,6 +138,8 @@ class Method(Numerics, frozen=True, kw_only=True):
             unit="bytes/s",
         ),
     ] = None
+    inter_node_bandwidth: Annotated[float | str | None, INTER_NODE] = None
+    intra_node_bandwidth: Annotated[float | str | None, INTRA_NODE] = None
     offload_modules: Annotated[
         str | None,
         option(

@@ -275,7 +275,7 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
     moe_token_dispatcher_type: Annotated[
         str | None,
         option(
-            "megatron: alltoall, or flex (DeepEP, HybridEP), which does not wait for sizes (time alone)",
+            "megatron, fsdp2: alltoall, or flex (DeepEP, HybridEP), which sends a token once to a node (time alone)",
             word,
             unit="name",
             default="alltoall",

@@ -1,16 +1,18 @@
 """The short text of an answer of `train` or `serve`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tonnage.kernel.term import Term
 from tonnage.language import say, say_as, worded
 from tonnage.render.brief.bar import add_bar, memory_parts, peak_of
 from tonnage.render.brief.layout import MAX_LINES, Column, Page, Runs
-from tonnage.render.brief.numbers import gib, money, seconds
+from tonnage.render.brief.numbers import gib, money_column, seconds, seconds_column
+from tonnage.render.brief.read import add_read
+from tonnage.render.brief.run import change_that_keeps
 from tonnage.render.brief.serving import add_serving, engine_of, serving_change, serving_next, serving_subject
 from tonnage.render.brief.training import add_training, training_change, training_next, training_subject
-from tonnage.render.brief.verdict import cheapest_serving, verdict_line
+from tonnage.render.brief.verdict import first_fix, recommended_move, verdict_line
 from tonnage.render.brief.words import (
     ASSUMED,
     BETTER,
@@ -23,11 +25,11 @@ from tonnage.render.brief.words import (
     TWO_FIXES,
     add_more,
     add_notes,
+    asked_again,
     assumed,
     changed,
     flag,
     flags_of,
-    given,
     named_model,
     value_of,
 )
@@ -51,6 +53,8 @@ def answer_page(document: Mapping[str, Any], memory: Term, opened: Sequence[Term
     line = verdict_line(document)
     page.verdict(line, line.tone)
     page.dim(serving_subject(document) if serves else training_subject(document))
+    if read := document.get("read"):
+        add_read(page, read)
     page.blank()
     if serves:
         add_serving(page, document, opened, only="target")
@@ -66,7 +70,7 @@ def answer_page(document: Mapping[str, Any], memory: Term, opened: Sequence[Term
     page.options("assumed", flags, fewer=FEWER_ASSUMED, drop=ASSUMED)
     moves = [move for move in document.get("advice", ()) if move["fits"]]
     if fits:
-        _add_better(page, document, moves)
+        _add_better(page, document)
     elif moves:
         page.blank()
         fixes = [_fixes(page, moves[:most], serves=serves) for most in (MAX_FIXES, MAX_FIXES - 1, 2, 1)]
@@ -74,7 +78,7 @@ def answer_page(document: Mapping[str, Any], memory: Term, opened: Sequence[Term
     add_notes(page, document["warnings"])
     _add_nearest(page, document)
     page.blank()
-    _add_commands(page, document, moves, fits=fits, serves=serves)
+    _add_commands(page, document, fits=fits, serves=serves)
     return page
 
 
@@ -111,13 +115,12 @@ def _add_chosen(page: Page, document: Mapping[str, Any]) -> None:
     page.field("chosen", without)
 
 
-def _add_better(page: Page, document: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> None:
-    change = serving_change if "serving" in document else training_change
-    missed = bool(document["verdict"].get("missed"))
-    best = (cheapest_serving(document) if missed else None) or next(iter(moves), None)
+def _add_better(page: Page, document: Mapping[str, Any]) -> None:
+    best, state = recommended_move(document)
     if best is None:
         return
-    page.field("better", change(document, best, nearest=missed and best.get("serves") is False), drop=BETTER)
+    text = serving_change(document, best, state) if "serving" in document else training_change(document, best, state)
+    page.field("better", text, drop=BETTER)
 
 
 def _fixes(page: Page, shown: Sequence[Mapping[str, Any]], *, serves: bool) -> list[Runs]:
@@ -127,24 +130,19 @@ def _fixes(page: Page, shown: Sequence[Mapping[str, Any]], *, serves: bool) -> l
     columns: list[tuple[str, int, list[str]]] = []
     if serves:
         for key, name, keep in (("ttft_seconds", "TTFT", 3), ("tpot_seconds", "TPOT", 4)):
-            columns.append((name, keep, [seconds(move[key]) if move.get(key) else "" for move in shown]))
+            columns.append((name, keep, seconds_column([move.get(key) or None for move in shown])))
     else:
-        columns.append((say_as("column", "step"), 4, [_seconds(move.get("step_seconds")) for move in shown]))
-    usd = [money(one) if (one := move.get("usd_per_million_tokens")) is not None else "" for move in shown]
-    columns.append(("USD/M tokens", 2, usd))
+        columns.append((say_as("column", "step"), 4, seconds_column([move.get("step_seconds") for move in shown])))
+    columns.append(("USD/M tokens", 2, money_column([move.get("usd_per_million_tokens") for move in shown])))
     for name, keep, column in columns:
-        if any(column):
+        if any(cell != "-" for cell in column):
             header.append(Column(name, keep=keep))
             for row, cell in zip(cells, column, strict=True):
-                row.append(cell or "-")
+                row.append(cell)
     header.append(Column(say_as("column", "changes"), "l", keep=5))
     for row, move in zip(cells, shown, strict=True):
         row.append(changed(move) or say("nothing"))
     return page.table_lines(header, cells)
-
-
-def _seconds(value: float | None) -> str:
-    return "" if value is None else seconds(value)
 
 
 def _add_nearest(page: Page, document: Mapping[str, Any]) -> None:
@@ -158,24 +156,29 @@ def _add_nearest(page: Page, document: Mapping[str, Any]) -> None:
         page.field("note", text, drop=NOTE)
 
 
-def _add_commands(
-    page: Page, document: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], *, fits: bool, serves: bool
-) -> None:
+def _add_commands(page: Page, document: Mapping[str, Any], *, fits: bool, serves: bool) -> None:
     """The command that starts it, or the best fix to try; the following question; where to look further."""
     launch = document.get("serving", {}).get("launch")
     near = document.get("nearest_miss")
-    if fits and launch and not document["verdict"].get("missed"):
-        first, *notes = launch.splitlines()
+    missed = fits and bool(document["verdict"].get("missed"))
+    if fits and launch and not missed:
+        first, *notes = worded(launch).splitlines()
         page.command("start", first)
         for note in notes:
             page.field("", note.strip(), drop=LAUNCH_NOTE)
-    elif not fits and moves:
-        page.command("try", _tried(document, moves[0]["change"], serves=serves))
+    change: Mapping[str, Any] | None = None
+    if not fits and (fix := first_fix(document)):
+        change = fix["change"]
     elif not fits and near and near["smallest_machine"]:
-        page.command("try", _tried(document, {"on": near["smallest_machine"]}, serves=serves))
+        change = {"on": near["smallest_machine"]}
+    elif missed and not serves:
+        change = change_that_keeps(document)
+    if change is not None:
+        page.command("try", _tried(document, change, serves=serves))
     following = serving_next(document, fits=fits) if serves else training_next(document, fits=fits)
-    missed = fits and bool(document["verdict"].get("missed"))
-    page.command("try" if missed else "next", following, drop=0 if missed else NEXT)
+    if following:
+        is_only = missed and change is None
+        page.command("try" if is_only else "next", following, drop=0 if is_only else NEXT)
     add_more(page)
 
 
@@ -183,15 +186,6 @@ def _tried(document: Mapping[str, Any], change: Mapping[str, Any], *, serves: bo
     """The question again, with a change."""
     question = document["question"]
     machine = change.get("on", value_of(question, "on"))
-    kept: Iterable[str] = (
-        name for name in question if name not in ("model", "on", "advice", "price", "provider") and name not in change
-    )
-    verb = "serve" if serves else "train"
-    options = given(question, (name for name in kept if not _of_file(question[name])))
+    options = asked_again(question, ("advice", *change))
     flags = "".join(f" {flag(name, value)}" for name, value in change.items() if name != "on")
-    return f"tonnage {verb} {named_model(question)} --on {machine}{options}{flags}"
-
-
-def _of_file(entry: Mapping[str, Any]) -> bool:
-    """Whether a value is no word that can be typed."""
-    return isinstance(entry["value"], list | dict)
+    return f"tonnage {'serve' if serves else 'train'} {named_model(question)} --on {machine}{options}{flags}"

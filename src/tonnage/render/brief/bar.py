@@ -4,41 +4,22 @@ names.
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from tonnage.kernel.part_names import is_left_unused
 from tonnage.kernel.term import Term
 from tonnage.language import say, say_as, worded
 from tonnage.language.columns import width as columns
 from tonnage.render.brief.layout import Page, Runs
 from tonnage.render.brief.numbers import gib, parts_in_gib
+from tonnage.render.palette import Part, colour, label, palette
+from tonnage.render.palette import part as part_named
 
 MIN_CELLS, MAX_CELLS = 20, 60
 BAND, FREE, LIMIT = "~", ".", "|"
 PEAK = 90  # order in which the peak is left out: first
 
 
-class Part(Struct, frozen=True):
-    """A part of memory. `colour`: behind the letter on a terminal; `terms`: names that breakdowns have for it."""
-
-    letter: str
-    colour: str
-    name: str
-    terms: tuple[str, ...]
-
-
-PARTS = (
-    Part("W", "#4e79a7", "weights", ("weights",)),
-    Part("G", "#76b7b2", "gradients", ("gradients",)),
-    Part("O", "#b07aa1", "optimizer", ("optimizer",)),
-    Part("K", "#f28e2b", "KV cache", ("kv cache",)),
-    Part("A", "#59a14f", "activations", ("activations",)),
-    Part("T", "#edc948", "temporaries", ("temporary", "temporaries")),
-    Part("C", "#ff9da7", "communication", ("communication buffers", "communication")),
-    Part("R", "#9c755f", "runtime", ("runtime overhead", "runtime")),
-    Part("U", "#bab0ac", "left unused by the engine", ()),
-)
-RUNTIME, UNUSED = PARTS[7], PARTS[8]
+PARTS = palette().parts
+RUNTIME, UNUSED = part_named("overhead"), part_named("reserved")
 _OF = {term: part for part in PARTS for term in part.terms}
 
 
@@ -94,14 +75,10 @@ def add_bar(
     lines += [[(" " * page.indent + figure, "")]] if own_line else []
     items: list[Runs] = []
     for (part, _), value in zip(parts, parts_in_gib([size for _, size in parts], needed), strict=True):
-        name = (
-            say("left unused by {engine}", engine=engine)
-            if part is UNUSED and engine
-            else say_as("memory part", part.name)
-        )
+        name = say("left unused by {engine}", engine=engine) if part is UNUSED and engine else label(part)
         if value == "0.0":
             continue
-        items.append([(part.letter, f"black on {part.colour}"), (f" {name} {value}", "")])
+        items.append([(part.letter, _style(part)), (f" {name} {value}", "")])
     if band:
         items.append([(BAND, "yellow"), (f" {say_as('short', 'error band')}", "")])
     short = [*lines, *page.wrapped_items(items)]
@@ -131,7 +108,7 @@ def _bar(parts: Sequence[tuple[Part, float]], usable: float, high: float, cells:
             break
         if at < stop:
             part = next((part for (part, _), end in zip(parts, ends, strict=True) if at < end), parts[-1][0])
-            runs.append((part.letter, f"black on {part.colour}"))
+            runs.append((part.letter, _style(part)))
         elif at < top:
             runs.append((BAND, "yellow"))
         elif at < limit:
@@ -139,6 +116,11 @@ def _bar(parts: Sequence[tuple[Part, float]], usable: float, high: float, cells:
         else:
             runs.append((" ", ""))
     return _merged(runs)
+
+
+def _style(part: Part) -> str:
+    """How a letter is shown on a terminal: dark on the part's colour, which is read on any ground."""
+    return f"black on {colour(part.colour, 'dark')}"
 
 
 def _merged(runs: Runs) -> Runs:

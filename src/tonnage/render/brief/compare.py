@@ -9,7 +9,7 @@ from tonnage.language import say, say_as, worded
 from tonnage.language.columns import left
 from tonnage.language.columns import width as columns
 from tonnage.render.brief.layout import GAP, MAX_LINES, Column, Page, Runs
-from tonnage.render.brief.numbers import count, gib, money, percent, seconds, significant
+from tonnage.render.brief.numbers import column_unit, count
 from tonnage.render.brief.serving import engine_of, load_of
 from tonnage.render.brief.training import kind_of
 from tonnage.render.brief.words import (
@@ -24,11 +24,11 @@ from tonnage.render.brief.words import (
     assumed,
     flag,
 )
+from tonnage.render.compared_figures import figure_text, short_formats
 from tonnage.render.tone import Toned
 from tonnage.search.compare import Comparison
 from tonnage.search.compare.columns import Column as Figure
-from tonnage.search.compare.columns import ran
-from tonnage.search.compare.pivot import label, part_paid, pivot, shown
+from tonnage.search.compare.pivot import label, pivot, shown
 
 UNCHECKED = "there are no published runs on {chip} "  # how notes begin that say so
 ASSUMED_NAMES = ("input_tokens", "output_tokens", "kv_cache", "sequence_length", "micro_batch_size", "precision")
@@ -84,6 +84,7 @@ def verdict_line(comparison: Comparison) -> Toned:
     """How many fit, and the best of them."""
     counts, number = comparison.counts, len(comparison.cells)
     fits = counts.get("fits", 0)
+    limited = any(axis.name in ("ttft", "tpot") and axis.values != (None,) for axis in comparison.axes)
     if fits == number and number > 1:
         head = say("both fit") if number == 2 else say("all {count} fit", count=count(number))
     elif fits:
@@ -93,11 +94,13 @@ def verdict_line(comparison: Comparison) -> Toned:
     else:
         what = say(", ").join(f"{say(verdict)} {amount:,}" for verdict, amount in counts.items())
         return Toned(say("none of {count} fits: {what}", count=count(number), what=what), "bad")
+    if limited and fits:
+        head = say("{head} and meet the targets", head=head)
     best = comparison.best.get(comparison.key.name)
     if not best:
         return Toned(head, "good" if fits else "warn")
     cell = comparison.cells[best[0]]
-    figure = _figure(comparison.key, cell.row)
+    figure = figure_text(comparison.key, cell.row, short_formats())
     unit = _unit(comparison.key)
     what = say("{where}, {figure}", where=_where(comparison, best[0]), figure=f"{figure} {unit}".rstrip())
     if _unchecked(cell):
@@ -144,7 +147,8 @@ def _subject(comparison: Comparison) -> str:
     model = ", ".join(models) if len(models) <= 2 else say("{count} models", count=len(models))
     question = {**builtins(dict(comparison.settings)), **_single(comparison)}
     if comparison.verb == "train":
-        return say("{model}: {kind}", model=model, kind=kind_of(question))
+        varies = any(axis.varies and axis.name == "method" for axis in comparison.axes)
+        return say("{model}: {kind}", model=model, kind=say("training") if varies else kind_of(question))
     what = say(", ").join(filter(None, (model, engine_of(question))))
     load = load_of(question)
     return say("{what}; {load}", what=what, load=load) if load else what
@@ -175,24 +179,6 @@ def _unchecked(cell: Any) -> bool:
     return any(isinstance(note, Message) and note.template.startswith(UNCHECKED) for note in cell.warnings)
 
 
-def _figure(column: Figure, row: Any) -> str:
-    """A figure under a heading that says its unit."""
-    value = row[column.name]
-    if value is None or not ran(column, row):
-        return "-"
-    if column.name == "accelerators":
-        return f"{value:,}/{row['accelerators_paid']:,}" if part_paid(row) else f"{value:,}"
-    if column.name == "mfu":
-        return f"{percent(value)} %"
-    if column.unit == "USD":
-        return money(value)
-    if column.unit == "bytes":
-        return gib(value)
-    if column.unit == "seconds":
-        return seconds(value)
-    return f"{value:,}" if isinstance(value, int) else significant(value)
-
-
 class _Table:
     """The table across, or a line for each cell; each with its figures and marks."""
 
@@ -212,6 +198,10 @@ class _Table:
                 (tuple(label(comparison, axis, [cell]) for axis in vary), (number,))
                 for number, cell in enumerate(comparison.cells)
             ]
+        self.units = {
+            column.name: column_unit(cell.row[column.name] for cell in comparison.cells if cell.row[column.name])
+            for column in self.figures
+        }
         self.best = [self._best([cells[at] for _, cells in self.rows]) for at in range(len(self.heads))]
 
     def _best(self, numbers: list[int]) -> tuple[set[int], set[int]]:
@@ -286,7 +276,7 @@ class _Table:
         mark = BEST if number in best else BACKED if number in backed else ""
         mark = mark or {"tight": "~", "not served": "!"}.get(row["verdict"], "")
         self.marks.add(mark)
-        return [*(_figure(column, row) for column in self.figures), mark]
+        return [*(figure_text(column, row, short_formats(self.units[column.name])) for column in self.figures), mark]
 
     def _keys(self, hidden_rows: int, hidden: Sequence[str]) -> list[str]:
         """What marks and headings mean, and what is not shown."""
@@ -297,7 +287,7 @@ class _Table:
             NO_RUNS: say("? no published runs on this machine"),
             "~": say("~ tight"),
             "!": say("! misses the targets"),
-            "no": say("no: does not fit"),
+            "no": say("no: does not fit with the defaults"),
         }
         keys = [GAP.join(text for mark, text in marks.items() if mark in self.marks)]
         names = {column.name for column in self.figures}
@@ -339,7 +329,8 @@ def _add_better(page: Page, comparison: Comparison) -> None:
     backed = [number for number, cell in enumerate(comparison.cells) if not _unchecked(cell)]
     others = comparison.best_among(backed).get(comparison.key.name)
     if others:
-        figure = f"{_figure(comparison.key, comparison.cells[others[0]].row)} {_unit(comparison.key)}".rstrip()
+        figure = figure_text(comparison.key, comparison.cells[others[0]].row, short_formats())
+        figure = f"{figure} {_unit(comparison.key)}".rstrip()
         text = say("backed by runs: {where}, {figure}", where=_where(comparison, others[0]), figure=figure)
         page.field("better", text, drop=BETTER)
 

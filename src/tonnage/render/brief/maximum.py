@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tonnage.kernel.units import significant
 from tonnage.language import say, say_as, worded
 from tonnage.language.quantities import counted, human
 from tonnage.render.brief.bar import add_bar, memory_parts, peak_of
 from tonnage.render.brief.layout import MAX_LINES, Column, Page, Runs
-from tonnage.render.brief.numbers import count, many, seconds, significant
+from tonnage.render.brief.numbers import count, many, seconds
 from tonnage.render.brief.serving import engine_of
 from tonnage.render.brief.training import runtime_of
 from tonnage.render.brief.words import (
@@ -18,12 +19,12 @@ from tonnage.render.brief.words import (
     THREE_ROWS,
     add_more,
     add_notes,
+    asked_again,
     assumed,
     at_load,
     changed,
     flag,
     flags_of,
-    given,
     named_model,
     users_text,
     value_of,
@@ -77,7 +78,7 @@ def maximum_page(document: Mapping[str, Any], answer: Any, width: int) -> Page:
     page.blank()
     launch = answer.serving.launch if document["verb"] == "serve" and document["at"] else None
     if launch:
-        first, *notes = launch.splitlines()
+        first, *notes = worded(launch).splitlines()
         page.command("start", first)
         for note in notes:
             page.field("", note.strip())
@@ -95,7 +96,7 @@ def verdict_line(document: Mapping[str, Any]) -> Toned:
             return Toned(say("not served: {what}", what=what), "bad")
         if document["tight_value"] is not None:
             return Toned(say("tight: {what}", what=what), "warn")
-        return Toned(say("does not fit: {what}", what=what), "bad")
+        return Toned(_with_more(document, say("does not fit: {what}", what=what)), "bad")
     if document["what"] == "model":
         amount = say("{model}, {size}", model=document["model"], size=human(at["value"], "parameters"))
         if "weights" in document["options"]:
@@ -106,7 +107,22 @@ def verdict_line(document: Mapping[str, Any]) -> Toned:
         amount = amount_text(at["value"], document["unit"])
     if document["limit"]["by"] == "nothing":
         amount = say("at least {amount}", amount=amount)
-    return Toned(say("{amount}: {what}", amount=amount, what=_title(document)), "good")
+    return Toned(_with_more(document, say("{amount}: {what}", amount=amount, what=_title(document))), "good")
+
+
+def _with_more(document: Mapping[str, Any], line: str) -> str:
+    """The line, with how much more a change of a training run allows that keeps workload, numerics and machine."""
+    before = document["value"] or 0
+    move = next(
+        (move for move in document["advice"] if move["changes"] == "nothing" and "on" not in move["change"]), None
+    )
+    if document["verb"] != "train" or move is None or move["value"] < MUCH_MORE * before:
+        return line
+    amount = str(move.get("model") or amount_text(move["value"], document["unit"]))
+    return say("{line}; {amount} with {option}", line=line, amount=amount, option=flags_of(move))
+
+
+MUCH_MORE = 1.5  # times the largest value: what the first line says of a change
 
 
 def amount_text(value: int, unit: str) -> str:
@@ -235,19 +251,18 @@ def _table(page: Page, document: Mapping[str, Any], moves: list[Mapping[str, Any
 
 
 def _next(document: Mapping[str, Any]) -> str:
-    """The answer of `serve` or `train` at the largest value."""
+    """The answer of `serve` or `train` at the largest value; where not even the least fits, at the value that the first
+    suggestion makes fit.
+    """
     question = document["question"]
-    kept = [
-        name
-        for name, entry in question.items()
-        if name not in ("model", "on", "advice", "price", "provider", *document["options"])
-        and not isinstance(entry["value"], list | dict)
-    ]
-    options = {name: value for name, value in document["options"].items() if name not in ("model", "on")}
-    own = "".join(f" {flag(name, value)}" for name, value in options.items()) if document["at"] else ""
+    chosen = document["options"] if document["at"] else {}
+    if document["at"] is None and document["advice"]:
+        chosen = document["advice"][0]["options"]
+    kept = asked_again(question, ("advice", *document["options"], *chosen))
+    own = "".join(f" {flag(name, value)}" for name, value in chosen.items() if name not in ("model", "on"))
     model = document["model"] if document["what"] == "model" and document["model"] else named_model(question)
-    machine = document["options"].get("on", value_of(question, "on"))
-    return f"tonnage {document['verb']} {model} --on {machine}{given(question, kept)}{own}"
+    machine = chosen.get("on", document["options"].get("on", value_of(question, "on")))
+    return f"tonnage {document['verb']} {model} --on {machine}{kept}{own}"
 
 
 def _not_even(document: Mapping[str, Any]) -> str:

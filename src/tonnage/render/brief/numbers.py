@@ -1,26 +1,21 @@
 """Numbers of the short text: three significant digits, GiB with one decimal, money in cents, parts that add up."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from tonnage.kernel.units import YEAR, money, significant
 from tonnage.language import say
 
-GIB = 1 << 30
+GIB, MILLION = 1 << 30, 10**6
 # Seconds of a unit, and from how many seconds on it is used.
-UNITS = ((86400.0, "d", 172800.0), (3600.0, "h", 7200.0), (60.0, "min", 600.0), (1.0, "s", 1.0), (1e-3, "ms", 1e-3))
+UNITS = (
+    (float(YEAR), "years", 2.0 * YEAR),
+    (86400.0, "d", 172800.0),
+    (3600.0, "h", 7200.0),
+    (60.0, "min", 600.0),
+    (1.0, "s", 1.0),
+    (1e-3, "ms", 1e-3),
+)
 SHORTEST = (1e-6, "us")
-
-
-def significant(value: float, digits: int = 3) -> str:
-    """So many significant digits, thousands separated, never an exponent.
-
-    >>> significant(63550.7), significant(0.03), significant(9.999)
-    ('63,600', '0.0300', '10.0')
-    """
-    if value == 0:
-        return "0"
-    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])  # after rounding, so that 9.999 is 10.0
-    decimals = digits - 1 - exponent
-    return f"{round(value, decimals):,.{max(decimals, 0)}f}"
 
 
 def gib(size: float) -> str:
@@ -57,17 +52,52 @@ def seconds_unit(value: float) -> tuple[float, str]:
 def seconds(value: float) -> str:
     """A time with its unit.
 
-    >>> seconds(0.3787), seconds(5.2), seconds(1080), seconds(90000)
-    ('379 ms', '5.20 s', '18.0 min', '25.0 h')
+    >>> seconds(0.3787), seconds(5.2), seconds(1080), seconds(90000), seconds(1.6e13)
+    ('379 ms', '5.20 s', '18.0 min', '25.0 h', '507,000 years')
     """
     size, unit = seconds_unit(value)
-    return f"{significant(value / size)} {unit}"
+    return f"{significant(value / size)} {say(unit)}"
+
+
+def seconds_column(values: Sequence[float | None], digits: int = 3) -> list[str]:
+    """Times of a column in one unit: that of the longest, or of the shortest where it is below a tenth of that; "-"
+    where a time is not known.
+
+    >>> seconds_column([0.9, 4.19, None]), seconds_column([0.021, 4.19])
+    (['0.900 s', '4.19 s', '-'], ['21.0 ms', '4,190 ms'])
+    """
+    unit = column_unit(values)
+    return ["-" if value is None else in_unit(value, unit, digits) for value in values]
+
+
+def column_unit(values: Iterable[float | None]) -> tuple[float, str]:
+    """Seconds of the unit that the times of a column are written in, and its symbol."""
+    known = [value for value in values if value]
+    size, unit = seconds_unit(max(known, default=1.0))
+    return seconds_unit(min(known)) if known and min(known) < size / 10 else (size, unit)
+
+
+def in_unit(value: float, unit: tuple[float, str], digits: int = 3) -> str:
+    """A time in a given unit."""
+    size, symbol = unit
+    return f"{significant(value / size, digits)} {say(symbol)}"
+
+
+def money_column(values: Sequence[float | None]) -> list[str]:
+    """Amounts of a column in one unit: millions where all are at least one, else whole USD; "-" where none is known.
+
+    >>> money_column([84992, 1200000]), money_column([2.4e6, 12e6]), money_column([0.083, None])
+    (['84,992', '1,200,000'], ['2.40 M', '12.0 M'], ['0.083', '-'])
+    """
+    known = [value for value in values if value is not None]
+    mixed = any(value >= MILLION for value in known) and any(value < MILLION for value in known)
+    return ["-" if value is None else count(value) if mixed else money(value) for value in values]
 
 
 def target(value: float) -> str:
     """A time as it was asked for: 300 ms, 1 s."""
     size, unit = seconds_unit(value)
-    return f"{value / size:g} {unit}"
+    return f"{value / size:g} {say(unit)}"
 
 
 def with_band(value: float, band: Sequence[float] | None) -> str:
@@ -95,19 +125,6 @@ def seconds_change(before: float, after: float) -> str:
     """
     (size, unit), (_, other) = seconds_unit(before), seconds_unit(after)
     return f"{significant(before / size) if unit == other else seconds(before)} -> {seconds(after)}"
-
-
-def money(value: float) -> str:
-    """USD without the unit: whole from 100 on, two decimals, three below 0.1.
-
-    >>> money(205.4), money(1.1287), money(0.0549), money(0.00012)
-    ('205', '1.13', '0.055', '0.00012')
-    """
-    if value >= 100:
-        return f"{value:,.0f}"
-    if value >= 0.1 or value == 0:
-        return f"{value:.2f}"
-    return f"{value:.3f}" if value >= 0.01 else significant(value, 2)
 
 
 def percent(share: float) -> str:

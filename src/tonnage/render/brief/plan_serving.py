@@ -4,22 +4,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tonnage.catalogue import cluster
+from tonnage.estimate.serving_time.rates import serving_rates
+from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.term import Term
+from tonnage.kernel.units import money, significant
 from tonnage.language import say, say_as, worded
 from tonnage.render.brief.bar import add_bar, memory_parts
 from tonnage.render.brief.layout import MAX_LINES, Column, Page, Runs
-from tonnage.render.brief.numbers import (
-    count,
-    money,
-    seconds,
-    seconds_change,
-    seconds_unit,
-    significant,
-    target,
-    with_band,
-)
+from tonnage.render.brief.numbers import count, seconds, seconds_change, target, with_band
 from tonnage.render.brief.serving import engine_of
-from tonnage.render.brief.verdict import LIMITS
+from tonnage.render.brief.verdict import LIMITS, tight_text
 from tonnage.render.brief.words import (
     ASSUMED,
     BETTER,
@@ -28,6 +23,7 @@ from tonnage.render.brief.words import (
     ONE_ROW,
     PLAN_NOTE,
     THREE_ROWS,
+    accelerator_of,
     add_more,
     add_notes,
     assumed,
@@ -45,6 +41,7 @@ GOALS = {
     "accelerators": "fewest GPUs",
     "goodput": "most requests",
 }
+TIGHT, UNMEASURED = "~", "?"
 ASSUMED_NAMES = ("input_tokens", "output_tokens", "context", "max_accelerators", "goal")
 SPREAD = (
     ("tensor_parallel_size", "TP"),
@@ -70,7 +67,7 @@ def plan_page(document: Mapping[str, Any], best: Mapping[str, Any] | None, memor
     page.blank()
     plans, question = document["plans"], document["question"]
     if plans:
-        full, three, one = (_table(page, plans[:most]) for most in (5, 3, 1))
+        full, three, one = (_table(page, plans[:most], question) for most in (5, 3, 1))
         page.block(full, (THREE_ROWS, three), (ONE_ROW, one))
         page.blank()
     if best is not None and memory is not None:
@@ -79,7 +76,7 @@ def plan_page(document: Mapping[str, Any], best: Mapping[str, Any] | None, memor
         _add_speed(page, best)
         _add_cost(page, best)
     page.options("assumed", assumed(question, ASSUMED_NAMES), fewer=FEWER_ASSUMED, drop=ASSUMED)
-    _add_better(page, plans)
+    _add_better(page, plans, question)
     if not plans:
         page.field("search", _counts(document))
     for near in document["nearest"][:1]:
@@ -87,7 +84,7 @@ def plan_page(document: Mapping[str, Any], best: Mapping[str, Any] | None, memor
     add_notes(page, [*document["warnings"], *(best["warnings"] if best else ())], most=1, drop=PLAN_NOTE)
     page.blank()
     if best is not None and (launch := best["serving"].get("launch")):
-        first, *notes = launch.splitlines()
+        first, *notes = worded(launch).splitlines()
         page.command("start", first)
         for note in notes:
             page.field("", note.strip())
@@ -115,12 +112,27 @@ def verdict_line(document: Mapping[str, Any]) -> Toned:
         else say("{usd} USD per hour", usd=money(best["usd_per_hour"]))
     )
     goal = say_as("goal", GOALS[document["goal"]]) if document["goal"] in GOALS else worded(document["means"])
-    line = say("{goal}: {machine}, {price}", goal=goal, machine=_machine(best), price=price)
+    machine = _machine(best)
+    if best["changes_weights"]:  # which changes the numerics of the model
+        machine = say("{machine} with {weights} weights", machine=machine, weights=best["weights"])
+    line = say("{goal}: {machine}, {price}", goal=goal, machine=machine, price=price)
     searched = "searched" in str(question.get("concurrency", {}).get("why", ""))
     if searched:
         line = say("{line}; {users} at once", line=line, users=users_text(best["users"]))
     states = _states(document)
-    return Toned(say("{line}; {states}", line=line, states=say(", ").join(states)) if states else line, "good")
+    line = say("{line}; {states}", line=line, states=say(", ").join(states)) if states else line
+    if not _is_measured(best):
+        chip = accelerator_of(best["on"])
+        return Toned(say("{line}; no published runs on {chip}", line=line, chip=chip), "warn")
+    return Toned(line, "good")
+
+
+def _is_measured(plan: Mapping[str, Any]) -> bool:
+    """Whether runs on accelerators of its generation are published; without them its band is that of others."""
+    try:
+        return serving_rates().is_measured(cluster(plan["on"]).accelerator)
+    except TonnageError:  # of a file
+        return False
 
 
 def _states(document: Mapping[str, Any]) -> list[str]:
@@ -133,9 +145,7 @@ def _states(document: Mapping[str, Any]) -> list[str]:
             continue
         band = serving.get(f"{key}_band")
         if band and limit < band[1]:
-            size, _ = seconds_unit(limit)
-            found = significant(best[f"{key}_seconds"] / size)
-            texts.append(say("{name} tight ({found} of {limit})", name=name, found=found, limit=target(limit)))
+            texts.append(tight_text(name, best[f"{key}_seconds"], limit))
         else:
             texts.append(say("{name} met", name=name))
     return texts
@@ -178,26 +188,53 @@ def _load(question: Mapping[str, Any]) -> str:
     return say(", ").join([who, *limits])
 
 
-def _table(page: Page, plans: Sequence[Mapping[str, Any]]) -> list[Runs]:
-    """The plans, what differs between them, and their figures."""
+def _table(page: Page, plans: Sequence[Mapping[str, Any]], question: Mapping[str, Any]) -> list[Runs]:
+    """The plans, what differs between them, and their figures; `~` at a target inside the error band, `?` at a machine
+    of which no runs are published.
+    """
+    limits = {key: value_of(question, key) for key, _ in LIMITS}
+    ttft, tpot = (_marked([_time(plan, key, limits[key]) for plan in plans]) for key in ("ttft", "tpot"))
+    unknown = [not _is_measured(plan) for plan in plans]
+    machines = [
+        _machine(plan) + (f" {UNMEASURED}" if unmeasured else "")
+        for plan, unmeasured in zip(plans, unknown, strict=True)
+    ]
     spreads = [" ".join(f"{short}{plan[name]}" for name, short in SPREAD if plan[name] > 1) for plan in plans]
     columns: list[tuple[Column, list[str]]] = [
         (Column("", "l"), [str(place) for place in range(1, len(plans) + 1)]),
-        (Column(say("machine"), "l", keep=9), [_machine(plan) for plan in plans]),
+        (Column(say("machine"), "l", keep=9), machines),
         (Column(say("engine"), "l", keep=2), _differ([plan["engine"] for plan in plans])),
         (Column(say("weights"), "l", keep=7), [_stored(plan) for plan in plans]),
         (Column(say("spread"), "l", keep=3), spreads if any(spreads) else []),
         (Column(say("replicas"), keep=1), _differ([str(plan["replicas"]) for plan in plans], same="1")),
-        (Column("TTFT", keep=5), [seconds(plan["ttft_seconds"]) for plan in plans]),
-        (Column("TPOT", keep=6), [seconds(plan["tpot_seconds"]) for plan in plans]),
+        (Column("TTFT", keep=5), ttft),
+        (Column("TPOT", keep=6), tpot),
         (Column(say_as("column", "tokens/s"), keep=4), [significant(plan["tokens_per_second"]) for plan in plans]),
         (Column("USD/h", keep=8), [_usd(plan["usd_per_hour"]) for plan in plans]),
         (Column("USD/M", keep=8), [_usd(plan["usd_per_million_tokens"]) for plan in plans]),
     ]
     shown = [(column, cells) for column, cells in columns if cells]
     rows = [[cells[at] for _, cells in shown] for at in range(len(plans))]
-    key = page.dim_lines(say("tokens/s: output of all users; USD/M: per million tokens, input + output"))
+    words = [say("tokens/s: output of all users; USD/M: per million tokens, input + output")]
+    if any(cell.endswith(TIGHT) for cell in (*ttft, *tpot)):
+        words.append(say("`~` the target lies inside the error band"))
+    if any(unknown):
+        words.append(say("`?` no published runs on it"))
+    key = page.dim_lines(say("; ").join(words).replace("`", ""))
     return [*page.table_lines([column for column, _ in shown], rows), *key]
+
+
+def _time(plan: Mapping[str, Any], key: str, limit: float | None) -> tuple[str, bool]:
+    """A time of a plan, and whether the target lies inside its error band."""
+    figure, band = plan[f"{key}_seconds"], plan[f"{key}_band"]
+    return seconds(figure), bool(limit is not None and band and figure <= limit < band[1])
+
+
+def _marked(times: Sequence[tuple[str, bool]]) -> list[str]:
+    """The cells of a column: numbers stay below each other where some have a mark."""
+    if not any(tight for _, tight in times):
+        return [text for text, _ in times]
+    return [f"{text} {TIGHT if tight else ' '}" for text, tight in times]
 
 
 def _differ(cells: list[str], same: str | None = None) -> list[str]:
@@ -245,20 +282,34 @@ def _add_cost(page: Page, best: Mapping[str, Any]) -> None:
         page.field("cost", say("; ").join(texts))
 
 
-def _add_better(page: Page, plans: Sequence[Mapping[str, Any]]) -> None:
-    """What the same machine does with other weights, where that is cheaper or faster."""
+def _add_better(page: Page, plans: Sequence[Mapping[str, Any]], question: Mapping[str, Any]) -> None:
+    """What the same machine does with other weights, where that is cheaper or faster; first those that meet the targets
+    at the high end of the error band.
+    """
     if not plans or plans[0]["changes_weights"]:
         return
     best = plans[0]
-    for plan in plans[1:]:
-        if plan["on"] != best["on"] or not plan["changes_weights"] or plan["tpot_seconds"] >= best["tpot_seconds"]:
-            continue
-        change = seconds_change(best["tpot_seconds"], plan["tpot_seconds"])
-        parts = [f"TPOT {change}", money_change(best["usd_per_million_tokens"], plan["usd_per_million_tokens"])]
-        what = say(", ").join(filter(None, parts))
-        text = say("`{option}`: {what}", option=f"--weights {plan['weights']}", what=what)
-        page.field("better", say("{text}; changes {what}", text=text, what=say("numerics")), drop=BETTER)
+    faster = [
+        plan
+        for plan in plans[1:]
+        if plan["on"] == best["on"] and plan["changes_weights"] and plan["tpot_seconds"] < best["tpot_seconds"]
+    ]
+    if not faster:
         return
+    plan = next((plan for plan in faster if not _is_tight(plan, question)), faster[0])
+    change = seconds_change(best["tpot_seconds"], plan["tpot_seconds"])
+    parts = [f"TPOT {change}", money_change(best["usd_per_million_tokens"], plan["usd_per_million_tokens"])]
+    what = say(", ").join(filter(None, parts))
+    text = say("`{option}`: {what}", option=f"--weights {plan['weights']}", what=what)
+    text = say("{text}; changes {what}", text=text, what=say("numerics"))
+    if _is_tight(plan, question):
+        text = say("nearest: {text}; a target lies inside the error band", text=text)
+    page.field("better", text, drop=BETTER)
+
+
+def _is_tight(plan: Mapping[str, Any], question: Mapping[str, Any]) -> bool:
+    """Whether a target lies inside the error band of its figure."""
+    return any(_time(plan, key, value_of(question, key))[1] for key, _ in LIMITS)
 
 
 def _counts(document: Mapping[str, Any]) -> str:

@@ -3,27 +3,33 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tonnage.kernel.units import money, significant
 from tonnage.language import say, say_as, worded
 from tonnage.language.quantities import human
 from tonnage.render.brief.bar import add_bar, memory_parts, peak_of
 from tonnage.render.brief.layout import MAX_LINES, Column, Page, Runs
-from tonnage.render.brief.numbers import count, gib, many, money, seconds, significant
+from tonnage.render.brief.numbers import count, gib, many, money_column, seconds, seconds_column
 from tonnage.render.brief.training import kind_of
 from tonnage.render.brief.words import (
     ASSUMED,
+    COUNTS,
     FEWER_ASSUMED,
     NEXT,
     ONE_ROW,
     PLAN_NOTE,
     PROGRAM,
     THREE_ROWS,
+    accelerator_of,
     add_more,
     add_notes,
+    asked_again,
     assumed,
     gpus,
+    named_model,
     value_of,
 )
 from tonnage.render.tone import Tone, Toned
+from tonnage.search.training.machines import MAX_ACCELERATORS
 
 SIZES = {
     "tensor_parallel_size": "TP",
@@ -34,11 +40,15 @@ SIZES = {
     "data_parallel_size": "DP",
     "micro_batch_size": "MBS",
 }
-NAMES = ("runtime", "recompute", "precision", "optimizer", "offload_optimizer", "offload_parameters")
+NAMES = (
+    *("runtime", "recompute", "liger", "loss", "precision", "optimizer"),
+    *("offload_optimizer", "offload_parameters"),
+)
 ASSUMED_NAMES = ("sequence_length", "global_batch_size", "precision", "optimizer", "method", "objective")
 GOALS = {"fastest": "fastest", "cheapest": "cheapest", "fewest": "fewest GPUs"}
 TIE = 0.03  # a share of the figure that is searched for: less is no difference that an estimate can see
 PLAN_DIGITS = 4  # plans are close to one another
+WIDER = 4  # times as many accelerators as were searched: what is proposed where the deadline binds
 LIMITS = {"deadline": "", "budget": "USD", "budget_accelerator_hours": "accelerator-hours"}
 BEST = {"deadline": "fastest", "budget": "cheapest", "budget of accelerator-hours": "least busy"}
 EACH, TOGETHER = ", each by itself", " together"
@@ -69,7 +79,7 @@ def plan_page(document: Mapping[str, Any], best: Any, program: str, width: int) 
     elif document["nearest"]:
         page.field("nearest", f"`{document['nearest']['text']}`")
     page.options("assumed", assumed(_inputs(document), ASSUMED_NAMES), fewer=FEWER_ASSUMED, drop=ASSUMED)
-    page.field("search", _counts(document))
+    page.field("search", _counts(document), drop=COUNTS)
     notes = [*document["warnings"]]
     if plans and plans[0]["launch"] and plans[0]["launch_lacks"]:
         page.field("note", say("the settings do not say {lacks}", lacks=_listed(plans[0]["launch_lacks"])))
@@ -81,6 +91,8 @@ def plan_page(document: Mapping[str, Any], best: Any, program: str, width: int) 
             page.field("", worded(program), drop=PROGRAM)
     if plans:
         page.command("next", plans[0]["text"], drop=NEXT)
+    elif wider := _wider_search(document):
+        page.command("try", wider)
     add_more(page)
     return page
 
@@ -102,10 +114,23 @@ def verdict_line(document: Mapping[str, Any]) -> Toned:
     elif document["goal"] == "cheapest" and best["usd_per_million_tokens"] is not None:
         parts.append(say("{usd} USD per million tokens", usd=money(best["usd_per_million_tokens"])))
     figures = say(", ").join(parts)
-    return Toned(
-        say("{goal}: {plan}: {figures}", goal=say_as("goal", GOALS[document["goal"]]), plan=what, figures=figures),
-        "good",
-    )
+    goal = say_as("goal", GOALS[document["goal"]])
+    line = say("{goal}: {plan}: {figures}", goal=goal, plan=what, figures=figures)
+    return _backed(document, line)
+
+
+def _backed(document: Mapping[str, Any], line: str) -> Toned:
+    """The line, with what no published run backs: the memory of the best plan, or the rates of its accelerator."""
+    best, verdict = document["plans"][0], document["best"]["verdict"]
+    others = verdict.get("band_of_others")
+    if others and others[1] > verdict["usable_bytes"]:
+        high, usable = gib(others[1]), gib(verdict["usable_bytes"])
+        line = say("{line}; not measured: may need up to {high} of {usable} GiB", line=line, high=high, usable=usable)
+        return Toned(line, "warn")
+    if not best["measured"]:
+        chip = accelerator_of(best["on"])
+        return Toned(say("{line}; no published runs on {machine} back it", line=line, machine=chip), "warn")
+    return Toned(line, "good")
 
 
 def _machines(document: Mapping[str, Any]) -> bool:
@@ -124,6 +149,10 @@ def _spread(plan: Mapping[str, Any]) -> list[str]:
         words.append(say("micro-batch {size}", size=options["micro_batch_size"]))
     if options.get("recompute", "none") != "none":
         words.append(say("recompute {policy}", policy=options["recompute"]))
+    if options.get("liger"):
+        words.append("liger")
+    if options.get("loss"):
+        words.append(say("loss {kind}", kind=options["loss"]))
     return words
 
 
@@ -166,6 +195,10 @@ def _table(page: Page, document: Mapping[str, Any], plans: Sequence[Mapping[str,
         Column("MFU", keep=2),
     ]
     header += [Column(say("time")), Column("USD", keep=8)] if money_of else [Column("USD/M", keep=5)]
+    steps = seconds_column([plan["step_seconds"] for plan in plans], PLAN_DIGITS)
+    times = seconds_column([plan["run_seconds"] for plan in plans])
+    costs = money_column([plan["cost" if money_of else "usd_per_million_tokens"] for plan in plans])
+    is_guessed = not all(plan["measured"] for plan in plans)
     rows = []
     tied = False
     for place, plan in enumerate(plans, 1):
@@ -174,21 +207,27 @@ def _table(page: Page, document: Mapping[str, Any], plans: Sequence[Mapping[str,
         rows.append(
             [
                 f"{place} =" if ties else f"{place}",
-                *([plan["on"]] if _machines(document) else []),
+                *([_marked(plan)] if _machines(document) else []),
                 *(_option(plan, name) for name in names),
                 *(str(plan["options"].get(name, 1)) for name in sizes),
                 gib(plan["needed_bytes"]),
-                _or(plan["step_seconds"], _step),
+                steps[place - 1],
                 _or(plan["tokens_per_second"], lambda rate: significant(rate, PLAN_DIGITS)),
                 _or(plan["mfu"], lambda share: f"{100 * share:.1f} %"),
-                *([_or(plan["run_seconds"], seconds), _or(plan["cost"], money)] if money_of else []),
-                *([] if money_of else [_or(plan["usd_per_million_tokens"], money)]),
+                *([times[place - 1]] if money_of else []),
+                costs[place - 1],
             ]
         )
     words = [say("= ties with row 1: within {percent} % of it", percent=round(100 * TIE))] if tied else []
+    words += [say("? no published runs on this machine")] if _machines(document) and is_guessed else []
     words += [] if money_of else [say("USD/M: per million tokens")]
     key = page.dim_lines(say("; ").join(words)) if words else []
     return [*page.table_lines(header, rows), *key]
+
+
+def _marked(plan: Mapping[str, Any]) -> str:
+    """The machine of a plan, marked where no published runs on it back the time."""
+    return str(plan["on"]) if plan["measured"] else f"{plan['on']} ?"
 
 
 def _ties(document: Mapping[str, Any], best: Mapping[str, Any], plan: Mapping[str, Any]) -> bool:
@@ -204,16 +243,32 @@ def _ties(document: Mapping[str, Any], best: Mapping[str, Any], plan: Mapping[st
 
 def _option(plan: Mapping[str, Any], name: str) -> str:
     value = str(plan["options"].get(name, "-"))
+    if name == "liger":
+        return say("yes") if plan["options"].get(name) else "-"
     modules = plan["options"].get("recompute_modules")
     return str(modules) if name == "recompute" and modules else value
 
 
-def _step(value: float) -> str:
-    return f"{significant(value, PLAN_DIGITS)} s" if 1 <= value < 600 else seconds(value)
-
-
 def _or(value: Any, write: Any) -> str:
     return "-" if value is None else str(write(value))
+
+
+def _wider_search(document: Mapping[str, Any]) -> str:
+    """The search again, over more accelerators: of any number where one machine was named, of larger machines where
+    the deadline binds; nothing where more of them help nothing.
+    """
+    question, binds = document["question"], str(document["binds"])
+    on, most = str(value_of(question, "on", "")), value_of(question, "max_accelerators", MAX_ACCELERATORS)
+    if document["status"] == 4 or "budget" in binds or question["on"]["from"] != "given":
+        return ""
+    start = f"tonnage plan {named_model(question)} --train --on"
+    if not _machines(document):
+        rest = asked_again(question, ("data_parallel_size", "top"))
+        return "" if accelerator_of(on) == on else f"{start} {accelerator_of(on)}{rest}"
+    if not binds.startswith("deadline"):
+        return ""
+    rest = asked_again(question, ("max_accelerators", "goal"))
+    return f"{start} {on.replace(', ', ',')}{rest} --max-accelerators {WIDER * most}"
 
 
 def _listed(texts: Sequence[str]) -> str:
@@ -257,7 +312,7 @@ def _why(document: Mapping[str, Any], model: str) -> str:
             usable_bytes=human(near["usable_bytes"], "bytes"),
             by=by,
         )
-    takes = human(near["run_seconds"], "seconds") if near["run_seconds"] is not None else say("longer")
+    takes = seconds(near["run_seconds"]) if near["run_seconds"] is not None else say("longer")
     costs = human(near["cost"], "USD") if near["cost"] is not None else say("an unknown sum")
     if binds == "price":
         return say(

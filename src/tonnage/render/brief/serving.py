@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from tonnage.documents.question import ASKED
 from tonnage.kernel.term import Term
+from tonnage.kernel.units import money, significant
 from tonnage.language import say, say_as
 from tonnage.render.brief.layout import Column, Page
 from tonnage.render.brief.numbers import (
@@ -11,14 +13,13 @@ from tonnage.render.brief.numbers import (
     count,
     gib,
     many,
-    money,
+    percent,
     seconds,
     seconds_change,
-    significant,
     target,
     with_band,
 )
-from tonnage.render.brief.verdict import LIMITS, exceeded
+from tonnage.render.brief.verdict import LIMITS, MoveState, exceeded, limited_band
 from tonnage.render.brief.words import (
     COST,
     ROOM,
@@ -45,8 +46,25 @@ def serving_subject(document: Mapping[str, Any]) -> str:
     model, weights = str(value_of(question, "model")), value_of(question, "weights", "")
     what = f"{model} {weights}".rstrip()
     what = say("{what}, {machine}, {engine}", what=what, machine=value_of(question, "on"), engine=engine_of(question))
-    load = load_of(question)
-    return say("{what}; {load}", what=what, load=load) if load else what
+    parts = (what, load_of(question), _shared_work(document), _drafts(question))
+    return say("; ").join(filter(None, parts))
+
+
+def _shared_work(document: Mapping[str, Any]) -> str:
+    """Which replicas compute prompts and which decode, where they are apart."""
+    split = document["serving"].get("split")
+    if not split:
+        return ""
+    prefill, decode = split["prefill_replicas"], split["decode_replicas"]
+    return say("replicas: {prefill} prefill, {decode} decode", prefill=count(prefill), decode=count(decode))
+
+
+def _drafts(question: Mapping[str, Any]) -> str:
+    """Tokens that are drafted in each step, and how many of them are taken."""
+    tokens, accepted = value_of(question, "draft_tokens"), value_of(question, "acceptance")
+    if not tokens or not accepted:  # without it the first line says so
+        return ""
+    return say("{tokens} draft tokens, {share} % accepted", tokens=count(tokens), share=percent(accepted))
 
 
 def engine_of(question: Mapping[str, Any]) -> str:
@@ -57,10 +75,18 @@ def engine_of(question: Mapping[str, Any]) -> str:
 def load_of(question: Mapping[str, Any]) -> str:
     """Who asks, and how long input and output are."""
     lengths = [value_of(question, f"{name}_tokens") for name in ("input", "output")]
+    cached = value_of(question, "cached_tokens")
     tokens = (
-        say("{input} tokens in, {output} out", input=count(lengths[0]), output=count(lengths[1]))
-        if None not in lengths
-        else ""
+        ""
+        if None in lengths
+        else say(
+            "{input} tokens in ({cached} cached), {output} out",
+            input=count(lengths[0]),
+            cached=count(cached),
+            output=count(lengths[1]),
+        )
+        if cached
+        else say("{input} tokens in, {output} out", input=count(lengths[0]), output=count(lengths[1]))
     )
     if "trace" in question:
         who = say("requests of a trace")
@@ -68,6 +94,11 @@ def load_of(question: Mapping[str, Any]) -> str:
         who = say("{rate} requests/s", rate=rate_text(question))
     else:
         who = users_text(value_of(question, "concurrency"))
+    context = value_of(question, "context")
+    if tokens and context and question["context"]["from"] in ASKED and context > sum(lengths):
+        who = say("{users} of up to {context} tokens", users=who, context=count(context)) if who else ""
+        tokens = say("times at {lengths}", lengths=tokens)
+        return say("; ").join(filter(None, (who, tokens)))
     return say(", ").join(filter(None, (who, tokens)))
 
 
@@ -84,7 +115,7 @@ def add_serving(page: Page, document: Mapping[str, Any], opened: Sequence[Term],
         return
     if "tpot_seconds" in serving and not (level and not level["met"]):
         times = [] if level else [times_text(serving, at_load(document["question"]))]
-        page.field("speed", *filter(None, [*times, rates_text(serving)]))
+        page.field("speed", *filter(None, [*times, rates_text(serving), *_percentiles(serving)]))
     if cost := _cost(document):
         page.field("cost", cost, drop=COST)
 
@@ -96,7 +127,7 @@ def _add_targets(page: Page, document: Mapping[str, Any], level: Mapping[str, An
         limit, figure = level.get(f"{key}_limit_seconds"), level.get(f"{key}_seconds")
         if limit is None:
             continue
-        band = serving.get(f"{key}_band")
+        band = limited_band(serving, key)
         if figure is None:
             state = say("missed: the queue grows without end")
         elif figure > limit:
@@ -123,25 +154,34 @@ def _add_cause(page: Page, document: Mapping[str, Any], opened: Sequence[Term]) 
     texts = []
     missed = [key for key, _ in LIMITS if exceeded(level, key)]
     term = next((term for term in opened if missed and _is(term, missed[0])), None)
-    if term is not None and level["percentile"] == "mean":
-        parts = sorted((child for child in term.children if child.value), key=lambda child: -child.value)
-        name = dict(LIMITS)[missed[0]]
-        summed = " + ".join(f"{say(part.name)} {seconds(part.value)}" for part in parts)
-        texts.append(f"{name} = {summed}")
+    if term is not None and term.children and level["percentile"] == "mean":
+        texts.append(f"{dict(LIMITS)[missed[0]]} = {_summed(term)}")
     if missed:
         texts += _within_targets(serving)
     if texts:
         page.field("cause", say("; ").join(texts))
 
 
+def _summed(term: Term) -> str:
+    """The parts of a time, the largest first; with drafts, the time of a pass and the tokens that it gives."""
+    if term.combine == "ratio":
+        of_pass, tokens = term.children
+        return say("{time} per pass / {tokens} tokens", time=seconds(of_pass.value), tokens=significant(tokens.value))
+    parts = sorted((child for child in term.children if child.value), key=lambda child: -child.value)
+    return " + ".join(f"{say(part.name)} {seconds(part.value)}" for part in parts)
+
+
 def _within_targets(serving: Mapping[str, Any]) -> list[str]:
-    """How many users keep within all targets, where that is known."""
-    users = serving.get("users_at_service_level")
+    """How many users keep within all targets and within the KV cache, where that is known."""
+    users, held = serving.get("users_at_service_level"), serving.get("concurrency")
     if not users:
         return []
-    if users["value"] == 1:
+    most = min(users["value"], held["value"]) if held else users["value"]
+    if most < 1:
+        return [say("no user is within the targets")]
+    if most == 1:
         return [say("1 user at most within the targets")]
-    return [say("{users} users at most within the targets", users=count(users["value"]))]
+    return [say("{users} users at most within the targets", users=count(most))]
 
 
 def _is(term: Term, key: str) -> bool:
@@ -157,6 +197,9 @@ def _add_room(page: Page, document: Mapping[str, Any]) -> None:
     if not tokens or not requests or not context:
         return
     held = requests["value"]
+    if split := serving.get("split"):
+        page.field("room", _room_of_split(split, tokens["value"], held, context), drop=ROOM)
+        return
     if held < 1:
         text = say("no KV cache for one request of {context} tokens", context=count(context))
     elif held == 1:
@@ -177,13 +220,30 @@ def _add_room(page: Page, document: Mapping[str, Any]) -> None:
         text = say("{text}, {safe} with the error band", text=text, safe=count(safe["value"]))
     if longest and longest["value"] > context:
         text = say("{text}; longest request {longest} tokens", text=text, longest=count(longest["value"]))
+    running = serving.get("running")
+    if running and not {"request_rate", "trace"}.isdisjoint(question):
+        text = say("{text}; on average {running} run at once", text=text, running=significant(running["value"]))
     users = value_of(question, "concurrency") or 0
     if 1 <= held < users:
         text = say("{text}; {engine} starts, further requests queue", text=text, engine=engine_of(question))
+    if host := serving.get("host_memory"):
+        text = say("{text}; {size} GiB in host memory", text=text, size=gib(host["value"]))
     level = serving.get("service_level")
     if level and level["met"]:
         text = say("; ").join([text, *_within_targets(serving)])
     page.field("room", text, drop=ROOM)
+
+
+def _room_of_split(split: Mapping[str, Any], tokens: float, held: float, context: int) -> str:
+    """What the KV cache of the replicas that decode holds."""
+    decode = split["decode_replicas"]
+    share = decode / (decode + split["prefill_replicas"])
+    return say(
+        "KV cache where answers are decoded for {tokens} tokens: {requests} requests of {context} tokens",
+        tokens=many(tokens * share),
+        requests=count(held * share),
+        context=count(context),
+    )
 
 
 def times_text(serving: Mapping[str, Any], load: str) -> str:
@@ -210,6 +270,20 @@ def rates_text(serving: Mapping[str, Any]) -> str:
     text = say(", ").join(rates)
     whole = serving.get("end_to_end_seconds")
     return say("{text}; an answer takes {time}", text=text, time=seconds(whole["value"])) if whole and text else text
+
+
+def _percentiles(serving: Mapping[str, Any]) -> list[str]:
+    """Percentiles of TTFT and TPOT, where requests were simulated one by one."""
+    simulated = serving.get("simulated")
+    if not simulated:
+        return []
+    ways = ("p50", "p90", "p99")
+    texts = [
+        f"{name} " + say(", ").join(f"{say(way)} {seconds(simulated[key][way]['value'])}" for way in ways)
+        for key, name in LIMITS
+        if key in simulated
+    ]
+    return [say("simulated: {times}", times=say("; ").join(texts))]
 
 
 def _cost(document: Mapping[str, Any]) -> str:
@@ -240,7 +314,7 @@ def _cost(document: Mapping[str, Any]) -> str:
     return say("; ").join(parts)
 
 
-def serving_change(document: Mapping[str, Any], move: Mapping[str, Any], *, nearest: bool = False) -> str:
+def serving_change(document: Mapping[str, Any], move: Mapping[str, Any], state: MoveState = "met") -> str:
     """A suggestion: what it changes, before and after."""
     serving, verdict = document["serving"], document["verdict"]
     parts = []
@@ -256,26 +330,42 @@ def serving_change(document: Mapping[str, Any], move: Mapping[str, Any], *, near
     million = serving.get("cost_per_million_tokens")
     parts.append(money_change(million["value"] if million else None, move.get("usd_per_million_tokens")))
     if verdict["fits"] is not True or not any(parts):
+        sizes = {"before": gib(verdict["needed_bytes"]), "after": gib(move["needed_bytes"])}
         parts.insert(
-            0, say("{before} -> {after} GiB", before=gib(verdict["needed_bytes"]), after=gib(move["needed_bytes"]))
+            0,
+            say("{before} -> {after} GiB, fits at the high end of the error band", **sizes)
+            if _makes_it_fit(verdict, move)
+            else say("{before} -> {after} GiB", **sizes),
         )
     text = with_changes(parts, move)
-    if nearest:
+    if state == "missed":
         return say("nearest: {text}; still misses a target", text=text)
-    return text
+    return say("nearest: {text}; a target lies inside the error band", text=text) if state == "tight" else text
+
+
+def _makes_it_fit(verdict: Mapping[str, Any], move: Mapping[str, Any]) -> bool:
+    """Whether what is tight fits with a change at the high end of the error band too, as wide as it is now."""
+    high, usable = (verdict["band"] or (0, 0))[1], verdict["usable_bytes"]
+    return bool(high > usable >= move["needed_bytes"] * high / verdict["needed_bytes"])
+
+
+LENGTHS = ("context", "input_tokens", "output_tokens", "cached_tokens", "spread")
+LOAD = ("concurrency", "request_rate", *LENGTHS[1:], "ttft", "tpot")
 
 
 def serving_next(document: Mapping[str, Any], *, fits: bool) -> str:
     """The following question: machines that serve the load, or how many users this one serves."""
     question = document["question"]
     model, machine = named_model(question), str(value_of(question, "on"))
-    if fits and not document["verdict"].get("missed"):
+    load, vary = given(question, LOAD), ""
+    if "split" in document["serving"]:
+        vary = " --vary disaggregation"
+    elif fits and not document["verdict"].get("missed"):
         if "tpot_seconds" not in document["serving"]:
-            return f"tonnage plan --serve {model} --on {accelerator_of(machine)}"
+            return f"tonnage plan --serve {model} --on {accelerator_of(machine)}{load}"
         context = value_of(question, "context")
-        length = f" {flag('context', context)}" if context else ""
+        length = given(question, LENGTHS) or (f" {flag('context', context)}" if context else "")
         return f"tonnage max users {model} --on {machine}{length}{given(question, ('ttft', 'tpot'))}"
-    load = given(question, ("concurrency", "request_rate", "input_tokens", "output_tokens", "ttft", "tpot"))
     if "--users" not in load and "--request-rate" not in load:
         load = f" --users {value_of(question, 'concurrency', 1)}{load}"
-    return f"tonnage plan --serve {model} --on {accelerator_of(machine)}{load}"
+    return f"tonnage plan --serve {model} --on {accelerator_of(machine)}{vary}{load}"

@@ -3,22 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tonnage.documents.question import ASKED
+from tonnage.kernel.units import money, significant
 from tonnage.language import say, say_as
 from tonnage.render.brief.layout import Page
-from tonnage.render.brief.numbers import (
-    count,
-    gib,
-    many,
-    money,
-    percent,
-    seconds,
-    seconds_change,
-    significant,
-    with_band,
-)
+from tonnage.render.brief.numbers import count, gib, many, percent, seconds, seconds_change, with_band
+from tonnage.render.brief.run import is_length_of_budget
+from tonnage.render.brief.verdict import MoveState
 from tonnage.render.brief.words import (
     accelerator_of,
-    given,
+    asked_again,
+    flag,
     gpus,
     money_change,
     named_model,
@@ -28,7 +23,8 @@ from tonnage.render.brief.words import (
 )
 
 METHODS = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA", "dora": "DoRA"}
-PLANNED = ("sequence_length", "method", "lora_rank", "precision", "optimizer")
+NOT_SEARCHED = ("advice", "as_is")  # options of `train` that no search has
+LARGEST = {"sequence_length": "sequence", "micro_batch_size": "micro-batch"}  # what `tonnage max` is asked for
 HOUR, MILLION = 3600.0, 1e6
 
 
@@ -44,7 +40,7 @@ def training_subject(document: Mapping[str, Any]) -> str:
         kind=kind_of(question),
         runtime=runtime_of(question),
     )
-    if question["sequence_length"]["from"] != "given":
+    if question["sequence_length"]["from"] not in ASKED:
         return what
     return say("{what}, {tokens}-token sequences", what=what, tokens=count(value_of(question, "sequence_length")))
 
@@ -57,10 +53,11 @@ def kind_of(question: Mapping[str, Any]) -> str:
 
 
 def runtime_of(question: Mapping[str, Any]) -> str:
-    """The runtime as its option names it, and whose code it is."""
+    """The runtime as its option names it, with torchtitan where the recipe and the model's code are torchtitan's."""
     runtime, version = str(value_of(question, "runtime", "")), str(value_of(question, "runtime_version", ""))
     code = version.partition(" ")[0]
-    return runtime if not code or code.lower().startswith(runtime) else f"{runtime} ({code})"
+    is_own_code = str(value_of(question, "model_code", code)) == code
+    return f"{runtime} ({code})" if is_own_code and code and not code.lower().startswith(runtime) else runtime
 
 
 def add_training(page: Page, document: Mapping[str, Any]) -> None:
@@ -88,13 +85,18 @@ def _whole_run(run: Mapping[str, Any]) -> str:
         "{tokens} tokens in {time}, {hours} GPU-hours",
         tokens=many(run["tokens"]["value"]),
         time=seconds(run["seconds"]["value"]),
-        hours=significant(run["accelerator_hours"]["value"]),
+        hours=_hours(run["accelerator_hours"]["value"]),
     )
     wanted = run.get("accelerators_for_deadline")
-    if wanted and run.get("deadline_met") is not None:
+    if wanted and run.get("deadline_met"):
         enough = say("{count} GPUs meet the deadline", count=count(wanted["value"]))
         return say("{whole}; {enough}", whole=whole, enough=enough)
     return whole
+
+
+def _hours(value: float) -> str:
+    """GPU-hours with three digits, from a million on with M or B."""
+    return many(value) if value >= MILLION else significant(value)
 
 
 def _cost(document: Mapping[str, Any]) -> str:
@@ -124,11 +126,11 @@ def usd_per_million(document: Mapping[str, Any]) -> float | None:
     return float(cost["value"] / (step["value"] * run["tokens_per_second"]["value"]) * MILLION)
 
 
-def training_change(document: Mapping[str, Any], move: Mapping[str, Any], *, nearest: bool = False) -> str:
+def training_change(document: Mapping[str, Any], move: Mapping[str, Any], state: MoveState = "met") -> str:
     """A suggestion: what it changes, before and after."""
     verdict = document["verdict"]
     needed, after = verdict["needed_bytes"], move["needed_bytes"]
-    fits = say(", fits") if verdict["fits"] is not True and move["fits"] and not nearest else ""
+    fits = say(", fits") if verdict["fits"] is not True and move["fits"] and state != "missed" else ""
     parts = []
     if gib(needed) != gib(after):
         parts.append(say("{before} -> {after} GiB{fits}", before=gib(needed), after=gib(after), fits=fits))
@@ -145,9 +147,23 @@ def training_change(document: Mapping[str, Any], move: Mapping[str, Any], *, nea
 
 
 def training_next(document: Mapping[str, Any], *, fits: bool) -> str:
-    """The following question: the best plan of this machine, or the fewest GPUs that hold it."""
+    """The following question, with all that was given: the best plan of this machine, or where it does not fit or
+    misses a limit the best machine for it; where the time of a step is not known, the longest sequence, or the largest
+    micro-batch, that fits; nothing where both were given.
+    """
     question = document["question"]
     on = str(value_of(question, "on"))
-    machine = on if fits else accelerator_of(on)
-    search = "" if fits else " --train"
-    return f"tonnage plan {named_model(question)}{search} --on {machine}{given(question, PLANNED)}"
+    if "step_time" not in document:
+        free = next((name for name in LARGEST if question.get(name, {}).get("from") not in ASKED), None)
+        if free is None or not fits:
+            return ""
+        rest = asked_again(question, (free, *NOT_SEARCHED))
+        return f"tonnage max {LARGEST[free]} {named_model(question)} --on {on}{rest}"
+    keeps_machine = fits and not document["verdict"].get("missed")
+    left_out = NOT_SEARCHED if keeps_machine else (*NOT_SEARCHED, "data_parallel_size")
+    machine = on if keeps_machine else accelerator_of(on)
+    rest = asked_again(question, left_out, ASKED)
+    if "tokens" in document["run"] and is_length_of_budget(question):  # a search needs the length that the budget buys
+        rest += f" {flag('tokens', round(document['run']['tokens']['value']))}"
+    search = "" if keeps_machine else " --train"
+    return f"tonnage plan {named_model(question)}{search} --on {machine}{rest}"

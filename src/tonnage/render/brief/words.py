@@ -1,31 +1,41 @@
 """What several short texts share: names of machines, flags of a question, prices, suggestions, notes, commands."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from math import prod
 from typing import Any
 
+from tonnage.documents.question import ASKED
 from tonnage.kernel.message import Message, Series
+from tonnage.kernel.units import DAY, HOUR, money
 from tonnage.language import say, worded
 from tonnage.render.brief.layout import GAP, Page
-from tonnage.render.brief.numbers import count, money
+from tonnage.render.brief.numbers import count
 
 CHIPS = ("TPU", "Trainium", "Inferentia")  # accelerators that are no GPUs
-FLAGS = {"concurrency": "users"}  # the name of an option that people know better
+# The name of an option that people know better, or that the question has under another name.
+FLAGS = {"concurrency": "users", "deadline_seconds": "deadline", "reserve_bytes": "reserve"}
+SET = (*ASKED, "chosen")  # origins of inputs that are no assumption
 TIMES = ("ttft", "tpot")
+AMOUNTS = ("tokens", "dataset_tokens")
 # What is said of a change of the workload, by the option that moves; of others the global batch follows.
 WORKLOADS = {"sequence_length": "sequence length", "context": "context", "concurrency": "number of users"}
 BATCH, SPEED = "batch size", "speed"
+# Beginnings of options that free memory for time, with the same results.
+SLOWER = ("offload_", "recompute", "enforce_eager", "expert_layers_on_host", "layers_on_accelerator")
 _COUNTS = re.compile(r"^(?:\d+x)+")
 _SAFE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
-# Notes that the second line, or the table of targets, says already.
+# Notes that the first or the second line, or the table of targets, says already.
 SAID = (
     "'{name}' is ambiguous; assuming {taken}, not {others}.",
     "--{bound} {limit} is not met: the {names} ({percentile}) {is_now}. ",
     "{said}{what} are served within the limits.",
+    "this cluster needs {seconds}, and the deadline is in {deadline}.",
+    "the run takes {used}, and the budget buys {hours}.",
 )
 # In which order parts of the text are left out, the highest first (the peak of the bar is before all).
 FEWER_ROWS, MORE_NOTES, FEWER_ASSUMED, TWO_FIXES, PLAN_NOTE, NEXT = 88, 85, 80, 75, 72, 70
-PROGRAM, NOTE, THREE_ROWS, ASSUMED, ONE_FIX, ONE_ROW, BETTER, ROOM = 65, 60, 55, 50, 45, 42, 40, 30
+PROGRAM, NOTE, THREE_ROWS, ASSUMED, ONE_FIX, ONE_ROW, BETTER, ROOM, COUNTS = 65, 60, 55, 50, 45, 42, 40, 30, 20
 LAUNCH_NOTE, COST = 20, 10
 
 Question = Mapping[str, Mapping[str, Any]]
@@ -49,14 +59,39 @@ def accelerator_of(machine: str) -> str:
     return _COUNTS.sub("", machine)
 
 
+def accelerators_in(machine: str) -> int:
+    """How many accelerators the name of a machine counts: 8x8xH100-SXM-80GB has 64, H100 one."""
+    counts = _COUNTS.match(machine)
+    return prod(map(int, counts[0].rstrip("x").split("x"))) if counts else 1
+
+
 def flag(name: str, value: Any) -> str:
     """An input as people type it."""
     option = FLAGS.get(name, name).replace("_", "-")
     if isinstance(value, bool):
         return f"--{option}" if value else f"--no-{option}"
+    if name == "deadline_seconds":
+        return f"--{option} {_time_left(value)}"
+    if name in AMOUNTS and isinstance(value, int):
+        return f"--{option} {_amount(value)}"
     if name in TIMES and isinstance(value, float | int):
         return f"--{option} {value * 1e3:g}ms" if value < 1 else f"--{option} {value:g}s"
     return f"--{option} {quoted(f'{value:.12g}' if isinstance(value, float) else str(value))}"
+
+
+def _amount(value: int) -> str:
+    """A number of tokens as it is typed: 15T, 2B, 1500000001."""
+    scales = ((10**12, "T"), (10**9, "B"), (10**6, "M"))
+    size, letter = next(
+        ((size, letter) for size, letter in scales if value >= size and value % (size // 1000) == 0), (1, "")
+    )
+    return f"{value / size:.12g}{letter}" if letter else str(value)
+
+
+def _time_left(value: float) -> str:
+    """Seconds as a deadline is typed."""
+    size, unit = next(((size, unit) for size, unit in ((DAY, "d"), (HOUR, "h")) if value % size == 0), (1, "s"))
+    return f"{value / size:.12g}{unit}"
 
 
 def quoted(word: str) -> str:
@@ -69,17 +104,25 @@ def assumed(question: Question, names: Iterable[str]) -> list[str]:
     return [
         flag(name, entry["value"])
         for name in names
-        if (entry := question.get(name)) and entry["from"] not in ("given", "chosen") and entry["value"] is not None
+        if (entry := question.get(name)) and entry["from"] not in SET and entry["value"] is not None
     ]
 
 
-def given(question: Question, names: Iterable[str]) -> str:
+def given(question: Question, names: Iterable[str], origins: Collection[str] = SET) -> str:
     """Inputs that were given or chosen, as flags with a blank before each."""
     return "".join(
         f" {flag(name, entry['value'])}"
         for name in names
-        if (entry := question.get(name)) and entry["from"] in ("given", "chosen") and entry["value"] is not None
+        if (entry := question.get(name)) and entry["from"] in origins and entry["value"] is not None
     )
+
+
+def asked_again(question: Question, without: Collection[str] = (), origins: Collection[str] = SET) -> str:
+    """Every input that was given or chosen and can be typed, but model and machine and those of `without`, as flags
+    with a blank before each.
+    """
+    names = (name for name, entry in question.items() if not isinstance(entry["value"], list | dict))
+    return given(question, (name for name in names if name not in ("model", "on", *without)), origins)
 
 
 def flags_of(move: Mapping[str, Any]) -> str:
@@ -121,7 +164,7 @@ def is_load_given(question: Question) -> bool:
     """Whether users, a rate or a trace were given."""
     if "trace" in question or "request_rate" in question:
         return True
-    return question.get("concurrency", {}).get("from") in ("given", "chosen")
+    return question.get("concurrency", {}).get("from") in SET
 
 
 # ---- prices
@@ -158,13 +201,15 @@ def changed(move: Mapping[str, Any]) -> str:
     if move["changes"] == "workload":
         return say(next((word for name, word in WORKLOADS.items() if name in change), BATCH))
     if move["changes"] == "nothing":
-        return say(SPEED) if any(name.startswith("offload_") for name in change) else ""
+        return say(SPEED) if any(name.startswith(SLOWER) for name in change) else ""
     return say(move["changes"])
 
 
 def with_changes(parts: Iterable[str], move: Mapping[str, Any]) -> str:
     """`--flag: one thing, another; changes the numerics`."""
     text = say("`{option}`: {what}", option=flags_of(move), what=say(", ").join(filter(None, parts)))
+    provider = move.get("provider")  # where it is not the provider of the machine that was asked about
+    text = say("{text}; price of {provider}", text=text, provider=provider) if provider else text
     change = changed(move)
     return say("{text}; changes {what}", text=text, what=change) if change else text
 

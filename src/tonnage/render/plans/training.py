@@ -5,7 +5,7 @@ from typing import Any
 
 from tonnage.kernel.term import Term
 from tonnage.language import say, worded
-from tonnage.language.quantities import counted, human
+from tonnage.language.quantities import counted, human, human_column
 from tonnage.render.brief.plan_training import verdict_line
 from tonnage.render.text import inputs_lines, table_lines, tree_lines
 
@@ -89,21 +89,20 @@ def _table(plans: Iterable[Mapping[str, Any]]) -> list[str]:
     ]
     has_times = any(row["run_seconds"] is not None for row in rows)
     header += ["time", "cost"] if has_times else [say("USD/M tokens")]
+    needs = human_column([row["needed_bytes"] for row in rows], "bytes")
+    steps = human_column([row["step_seconds"] for row in rows], "seconds")
+    times = human_column([row["run_seconds"] for row in rows], "seconds")
     body = []
     for at, row in enumerate(rows, 1):
         cells = [str(at), *([row["on"]] if machines else [])]
         cells += [_named(row, name) for name in names] + [str(row["options"].get(name, 1)) for name in sizes]
         cells += [
-            human(row["needed_bytes"], "bytes"),
-            _or(row["step_seconds"], "seconds"),
+            needs[at - 1],
+            steps[at - 1],
             _rate(row),
             "-" if row["mfu"] is None else f"{100 * row['mfu']:.1f} %",
         ]
-        cells += (
-            [_or(row["run_seconds"], "seconds"), _or(row["cost"], "USD")]
-            if has_times
-            else [_money(row["usd_per_million_tokens"])]
-        )
+        cells += [times[at - 1], _or(row["cost"], "USD")] if has_times else [_money(row["usd_per_million_tokens"])]
         body.append(cells)
     return table_lines(body, header)
 

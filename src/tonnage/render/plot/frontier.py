@@ -4,11 +4,11 @@ from typing import Any
 
 from tonnage.language import say
 from tonnage.language.quantities import counted, human
+from tonnage.render.palette import colour, series
 from tonnage.render.plot.panel import Panel
 from tonnage.render.prompts import with_prompts
 
-LINES = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#f2b134", "#9d755d", "#d67195", "#a0a83b")
-BEST = "#d6353c"
+BEST = colour("bad")
 
 
 def frontier_panels(frontier: Any) -> tuple[str, list[Panel]]:
@@ -21,7 +21,8 @@ def frontier_panels(frontier: Any) -> tuple[str, list[Panel]]:
         on=question["on"]["value"],
     )
     best = [row for row in document["points"] if row["pareto"]]
-    traces = [_line(curve, LINES[at % len(LINES)]) for at, curve in enumerate(frontier.curves)]
+    colours = series(len(frontier.curves))
+    traces = [_line(curve, of_curve) for curve, of_curve in zip(frontier.curves, colours, strict=True)]
     traces.append(_best(best))
     sentence = say(
         (
@@ -59,7 +60,7 @@ def frontier_panels(frontier: Any) -> tuple[str, list[Panel]]:
     return title, [panel]
 
 
-def _line(curve: Any, colour: str) -> dict[str, Any]:
+def _line(curve: Any, of_line: str) -> dict[str, Any]:
     name = f"{curve.weights}{say(', ')}{counted(curve.plan.tensor_parallel_size, 'tensor ranks')}"
     users, seconds = curve.concurrency.tolist(), curve.ttft_seconds.tolist()
     return {
@@ -68,8 +69,8 @@ def _line(curve: Any, colour: str) -> dict[str, Any]:
         "name": name,
         "x": curve.tokens_per_second_per_user.tolist(),
         "y": curve.tokens_per_second_per_gpu.tolist(),
-        "line": {"color": colour, "width": 2},
-        "marker": {"size": 5, "color": colour},
+        "line": {"color": of_line, "width": 2},
+        "marker": {"size": 5, "color": of_line},
         "customdata": [_told(name, user_count, first) for user_count, first in zip(users, seconds, strict=True)],
         "hovertemplate": "%{customdata}<br>"
         + say("{user} tokens/s a user, {each} an accelerator", user="%{x:.1f}", each="%{y:.0f}")

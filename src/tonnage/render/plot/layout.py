@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from tonnage.render.palette import colour
 from tonnage.render.plot.panel import Panel, lines
 
 # The last ones are there for Chinese: those of macOS, Windows and Linux.
@@ -48,7 +49,7 @@ def _titled(axis: dict[str, Any]) -> dict[str, Any]:
 # ---- all panels below each other ----
 
 WIDTH, HEAD, BETWEEN, BELOW, ACROSS = 1400, 70, 85, 95, 6
-INK, GRID = "#1f2328", "#d1d9e0"
+INK, GRID, PAPER = colour("ink"), colour("line"), colour("field")
 
 
 def column(title: str, parts: Sequence[Panel]) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def column(title: str, parts: Sequence[Panel]) -> dict[str, Any]:
         "data": [],
         "layout": {
             **PLAIN,
-            "paper_bgcolor": "#ffffff",
+            "paper_bgcolor": PAPER,
             "font": {**PLAIN["font"], "color": INK},
             "width": WIDTH,
             "height": height,

@@ -8,7 +8,8 @@ from typing import Any
 from tonnage.kernel.term import Term
 from tonnage.language import say, worded
 from tonnage.language.quantities import human
-from tonnage.render.plot.panel import COLOURS, GIB, LIMIT, Panel, colour, lines, told
+from tonnage.render.palette import palette, term_label
+from tonnage.render.plot.panel import GIB, INK, LIMIT, Panel, lines, marker, told
 
 MAX_BAR_WIDTH = 0.7  # of a bar, where there are many
 MAX_NAMED_BARS = 8  # bars whose names find room
@@ -92,7 +93,7 @@ def _panel(
                 "font": {"color": LIMIT},
             },
         ),
-        header=(first, *map(worded, kinds), say("together")),
+        header=(first, *map(_label, kinds), say("together")),
         rows=tuple(
             (where, *(human(_of(term, kind), "bytes") for kind in kinds), human(term.value, "bytes"))
             for where, term in zip(names, terms, strict=True)
@@ -116,13 +117,13 @@ def _stacked(names: list[str], terms: Sequence[Term]) -> list[dict[str, Any]]:
     return [
         {
             "type": "bar",
-            "name": worded(kind),
+            "name": _label(kind),
             "x": names,
             "y": [_of(term, kind) / GIB for term in terms],
-            "marker": {"color": colour(kind)},
+            "marker": marker(kind),
             "width": min(MAX_BAR_WIDTH, 0.18 * len(names)) if len(names) < NARROW else MAX_BAR_WIDTH,
             "customdata": [
-                told(f"{where}{say(', ')}{worded(kind)}", _of(term, kind), "bytes")
+                told(f"{where}{say(', ')}{_label(kind)}", _of(term, kind), "bytes")
                 for where, term in zip(names, terms, strict=True)
             ],
             "hovertemplate": "%{customdata}<extra></extra>",
@@ -149,8 +150,8 @@ def _error_bar(answer: Any, where: str) -> list[dict[str, Any]]:
             "name": say("error band of the fullest GPU"),
             "x": [where],
             "y": [needed / GIB],
-            "marker": {"color": "#8a8a8a", "size": 6},
-            "error_y": {**span, "color": "#8a8a8a", "thickness": 2.5, "width": 9},
+            "marker": {"color": INK, "size": 6},
+            "error_y": {**span, "color": INK, "thickness": 2.5, "width": 9},
             "customdata": [
                 f"<b>{say('error band')}</b><br>"
                 + say("{low} to {high}", low=human(low, "bytes"), high=human(high, "bytes"))
@@ -170,8 +171,12 @@ def _band(answer: Any) -> str:
 def _kinds(terms: Sequence[Term]) -> list[str]:
     """Categories that hold anything, always in the same order."""
     present = dict.fromkeys(child.name for term in terms for child in term.children if child.value)
-    known = [name for name in COLOURS if name in present]
-    return known + [name for name in present if name not in COLOURS]
+    ordered = [term for part in palette().parts for term in part.terms if term in present]
+    return ordered + [name for name in present if name not in ordered]
+
+
+def _label(kind: str) -> str:
+    return term_label(kind) or worded(kind)
 
 
 def _of(term: Term, kind: str) -> float:

@@ -7,9 +7,10 @@ from tonnage.estimate.money.ownership import months_and_lines, when_it_pays
 from tonnage.kernel.term import Term
 from tonnage.language import say, worded
 from tonnage.language.quantities import human
+from tonnage.render.palette import colour
 from tonnage.render.plot.panel import Panel
 
-BUY, RENT = "#4c78a8", "#f58518"
+BUY, RENT, EVEN = colour("c-weights"), colour("c-activations"), colour("ok")
 
 
 def buy_or_rent(own: OwnershipDocument[Term]) -> Panel:
@@ -30,7 +31,7 @@ def buy_or_rent(own: OwnershipDocument[Term]) -> Panel:
                 "name": say("break-even"),
                 "x": [month],
                 "y": [paid],
-                "marker": {"size": 11, "color": "#54a24b"},
+                "marker": {"size": 11, "color": EVEN},
                 "hovertemplate": f"<b>{say('break-even')}</b><br>{_month(own.break_even_month)}"
                 f"{say(', ')}{human(paid, 'USD')}<extra></extra>",
             }
@@ -43,7 +44,7 @@ def buy_or_rent(own: OwnershipDocument[Term]) -> Panel:
                 "showarrow": True,
                 "ax": -40,
                 "ay": -34,
-                "arrowcolor": "#54a24b",
+                "arrowcolor": EVEN,
             },
         )
     return Panel(
@@ -69,14 +70,14 @@ def buy_or_rent(own: OwnershipDocument[Term]) -> Panel:
     )
 
 
-def _line(name: str, colour: str, months: list[float], dollars: list[float]) -> dict[str, Any]:
+def _line(name: str, of_line: str, months: list[float], dollars: list[float]) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines",
         "name": name,
         "x": months,
         "y": dollars,
-        "line": {"color": colour, "width": 3},
+        "line": {"color": of_line, "width": 3},
         "customdata": [
             f"<b>{name}</b>{say(', ')}{_month(month)}<br>{human(paid, 'USD')}"
             for month, paid in zip(months, dollars, strict=True)

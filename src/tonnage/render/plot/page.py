@@ -10,6 +10,7 @@ from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
 from tonnage.language import current, say
+from tonnage.render.palette import THEMES, declarations, palette
 from tonnage.render.plot.image import NEEDS_PLOTLY
 from tonnage.render.plot.layout import layout
 from tonnage.render.plot.panel import Panel
@@ -19,6 +20,7 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inli
 LANGUAGES = {"en": "en", "zh": "zh-Hans"}  # as HTML names them
 STYLE = "page.css"  # files beside this module
 DRAW = "page.js"
+GROUND = ("bg", "panel", "line", "ink", "ink2", "ink3")  # colours of the page around the figures
 
 
 def page(title: str, parts: Sequence[Panel]) -> str:
@@ -33,10 +35,23 @@ def page(title: str, parts: Sequence[Panel]) -> str:
         f'<!DOCTYPE html>\n<html lang="{LANGUAGES[current()]}">\n<head>\n<meta charset="utf-8">\n<meta '
         'name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta http-equiv="Content-Security-Policy" '
-        f'content="{POLICY}">\n<title>{escape(title)}</title>\n<style>\n{_text(STYLE)}</style>\n</head>\n<body>\n'
-        f"<h1>{escape(title)}</h1>\n<main>\n{body}\n</main>\n<script>{get_plotlyjs()}</script>\n"
-        f"<script>const FIGURES = {_json(figures)};\n{_text(DRAW)}</script>\n</body>\n</html>\n"
+        f'content="{POLICY}">\n<title>{escape(title)}</title>\n<style>\n{_colours()}{_text(STYLE)}</style>\n</head>\n'
+        f"<body>\n<h1>{escape(title)}</h1>\n<main>\n{body}\n</main>\n<script>{get_plotlyjs()}</script>\n"
+        f"<script>const FIGURES = {_json(figures)};\nconst DARK = {_json(in_dark())};\n{_text(DRAW)}</script>\n"
+        "</body>\n</html>\n"
     )
+
+
+def in_dark() -> dict[str, str]:
+    """The colours of figures on light ground -> on dark ground."""
+    light, dark = (palette().colours[theme] for theme in THEMES)
+    drawn = [name for name in light if name.startswith(("c-", "t-")) or name in ("bad", "ok", "ink2")]
+    return {light[name]: dark[name] for name in drawn}
+
+
+def _colours() -> str:
+    light, dark = (declarations(theme, GROUND) for theme in THEMES)
+    return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
 
 
 def _figure(part: Panel) -> str:

@@ -10,31 +10,13 @@ from msgspec import Struct
 from tonnage.language import current
 from tonnage.language.columns import wrapped
 from tonnage.language.quantities import human
+from tonnage.render.palette import Part, memory_part, time_part
+from tonnage.render.palette import colour as named
 
 GIB = 2**30
-# The kinds of memory as in `render.timeline`, passes and works beside them; readable on white and on black.
-COLOURS = {
-    "weights": "#4c78a8",
-    "gradients": "#e45756",
-    "optimizer": "#72b7b2",
-    "kv cache": "#b279a2",
-    "activations": "#54a24b",
-    "temporary": "#f2b134",
-    "communication buffers": "#b279a2",
-    "runtime overhead": "#9d755d",
-    "forward": "#4c78a8",
-    "run again": "#b279a2",
-    "backward": "#f58518",
-    "exposed communication": "#e45756",
-    "between stages": "#e45756",
-    "fixed": "#9d755d",
-    "once a step": "#72b7b2",
-    "gradients, once a step": "#d67195",
-    "gradients of replicas, once a step": "#d67195",
-    "weights, once a step": "#a0a83b",
-}
-OTHER, IDLE, LIMIT, INK = "#8a8a8a", "rgba(128,128,128,0.16)", "#d6353c", "rgba(128,128,128,0.9)"
-DARK = "#1f2328"
+LIMIT, INK = named("bad"), named("ink2")
+IDLE = "rgba(128,128,128,0.16)"  # on any ground
+SHAPES = {"bar": "/", "dots": ".", "lines": "-", "grid": "x", "thin": "|"}  # plotly's names of our marks
 
 
 class Panel(Struct, frozen=True, kw_only=True):
@@ -62,8 +44,33 @@ class Panel(Struct, frozen=True, kw_only=True):
 
 
 def colour(name: str) -> str:
-    """The colour of a kind of memory or work."""
-    return COLOURS.get(name, OTHER)
+    """The colour of a kind of memory or work, on light ground."""
+    return named(_part(name).colour)
+
+
+def dark_colour(name: str) -> str:
+    """The same on dark ground."""
+    return named(_part(name).colour, "dark")
+
+
+def marker(name: str) -> dict[str, Any]:
+    """Colour and marks of the bars of a kind of memory or work."""
+    shape = SHAPES.get(_part(name).marks)
+    if shape is None:
+        return {"color": colour(name)}
+    drawn = {
+        "shape": shape,
+        "size": 7,
+        "solidity": 0.25,
+        "fillmode": "overlay",
+        "fgcolor": named("hatch"),
+        "fgopacity": 0.6,
+    }
+    return {"color": colour(name), "pattern": drawn}
+
+
+def _part(name: str) -> Part:
+    return time_part(name) or memory_part(name)
 
 
 def scale(seconds: float) -> tuple[float, str]:
@@ -79,14 +86,18 @@ def told(name: str, value: float, unit: str) -> str:
     return f"<b>{name}</b><br>{human(value, unit)}"
 
 
-def shade(colour: str, share: float) -> str:
-    """A colour mixed with so much white.
+def shade(colour: str, share: float, ground: str = "#ffffff") -> str:
+    """A colour mixed with so much of the ground.
 
     >>> shade("#4c78a8", 0.5)
     '#a6bcd4'
     """
-    parts = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
-    return "#" + "".join(f"{round(part + (255 - part) * share):02x}" for part in parts)
+    mixed = zip(_channels(colour), _channels(ground), strict=True)
+    return "#" + "".join(f"{round(part + (below - part) * share):02x}" for part, below in mixed)
+
+
+def _channels(colour: str) -> list[int]:
+    return [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
 
 
 def lines(name: str, most: int) -> str:

@@ -5,13 +5,25 @@ from typing import Any
 from tonnage.estimate.plan.pipeline_boxes import SENDING, Box, PipelineBoxes, StepSeconds
 from tonnage.language import say, worded
 from tonnage.language.quantities import counted, human
-from tonnage.render.plot.panel import DARK, IDLE, INK, Panel, colour, scale, shade, together
+from tonnage.render.palette import colour as named
+from tonnage.render.plot.panel import (
+    IDLE,
+    INK,
+    Panel,
+    colour,
+    dark_colour,
+    marker,
+    scale,
+    shade,
+    together,
+)
 
 ROWS = 32  # stages that are drawn: the first and the last of a longer pipeline
 LABELLED = 1500  # boxes at most that bear the number of their micro-batch
 ORDER = ("forward", "run again", "backward", "exposed communication", "between stages", "once a step")
 TICKS = 14
-INKS = {"forward": "#ffffff", "backward": DARK}  # of the numbers in boxes: what is read on their colour
+INKS = {"forward": "on-fwd", "backward": "on-bwd"}  # of the numbers in boxes: what is read on their colour
+PALE = 0.3  # from here on a box is as pale as the ground
 
 
 def pipeline_picture(pieces: StepSeconds, drawn: PipelineBoxes, seconds: float) -> Panel:
@@ -89,7 +101,7 @@ def work_of_step(pieces: StepSeconds, seconds: float) -> Panel:
                 "name": worded(when),
                 "y": list(map(worded, of)),
                 "x": [value * factor for value in of.values()],
-                "marker": {"color": colour(when)},
+                "marker": marker(when),
                 "customdata": [
                     f"<b>{worded(kind)}</b>{say(', ')}{worded(when)}<br>{human(value, 'seconds')}"
                     for kind, value in of.items()
@@ -226,21 +238,30 @@ def _bars(
         "width": 0.8,
         "base": [_at(box.start, drawn) * factor for box in boxes],
         "x": [box.seconds * factor for box in boxes],
-        "marker": {"color": colour(kind), "line": {"width": 0.5, "color": "rgba(255,255,255,0.7)"}},
+        "marker": {**marker(kind), "line": {"width": 0.5, "color": "rgba(255,255,255,0.7)"}},
+        "meta": {"dark": {"marker.color": dark_colour(kind)}},
         "customdata": [_hover(box, names[box.stage], pieces) for box in boxes],
         "hovertemplate": "%{customdata}<extra></extra>",
     }
     if pieces.chunks > 1:
-        trace["marker"]["color"] = [shade(colour(kind), _pale(box, pieces)) for box in boxes]
+        pale = [_pale(box, pieces) for box in boxes]
+        trace["marker"]["color"] = [shade(colour(kind), share) for share in pale]
+        trace["meta"]["dark"]["marker.color"] = [shade(dark_colour(kind), share, named("bg", "dark")) for share in pale]
     if labelled and kind in INKS:
         trace |= {
             "text": [str(box.microbatch + 1) for box in boxes],
             "textposition": "inside",
             "insidetextanchor": "middle",
             "textangle": 0,
-            "textfont": {"color": [DARK if _pale(box, pieces) > 0.3 else INKS[kind] for box in boxes], "size": 10},
+            "textfont": {"color": _inks(kind, boxes, pieces, "light"), "size": 10},
         }
+        trace["meta"]["dark"]["textfont.color"] = _inks(kind, boxes, pieces, "dark")
     return trace
+
+
+def _inks(kind: str, boxes: list[Box], pieces: StepSeconds, theme: str) -> list[str]:
+    """The colours of the numbers in boxes."""
+    return [named("ink" if _pale(box, pieces) > PALE else INKS[kind], theme) for box in boxes]
 
 
 def _pale(box: Box, pieces: StepSeconds) -> float:

@@ -227,7 +227,7 @@ def details(document: Document) -> Iterator[Section]:
         if serving.get("simulated"):
             yield Section(say("Simulated requests"), (percentiles(serving["simulated"], document["question"]),))
         if "launch" in serving:
-            yield Section(say("Start it"), (Code(serving["launch"]),))
+            yield Section(say("Start it"), (Code(worded(serving["launch"])),))
     yield from _money(document)
     if document["advice"]:
         rows = tuple(_moved(move) for move in document["advice"])

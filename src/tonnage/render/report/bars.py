@@ -7,22 +7,13 @@ from msgspec.structs import replace
 
 from tonnage.language import say, worded
 from tonnage.language.quantities import human
+from tonnage.render.palette import memory_part, term_label, time_part
 from tonnage.render.report.blocks import Bar, Bars, Figure, Part, Table
-from tonnage.render.report.common import figure
+from tonnage.render.report.common import basis, figure
 from tonnage.render.text import TOGETHER
 
 Document = Mapping[str, Any]
-KINDS = {
-    "weights": "weights",
-    "gradients": "gradients",
-    "optimizer": "optimizer",
-    "activations": "activations",
-    "temporary": "temporary",
-    "communication buffers": "comm",
-    "runtime overhead": "overhead",
-    "kv cache": "kv",
-}
-TIMES = ("forward", "backward", "exchange", "update", "rest")  # one after the other: times have no kinds of their own
+TIMES = ("fwd", "bwd", "comm2", "opt", "other")  # one after the other: most times have no kind of their own
 
 
 def memory_bars(document: Document) -> Bars:
@@ -62,10 +53,18 @@ def time_bars(term: Document, path: str) -> Bars:
     """What the time of a step, or of a token, goes to."""
     parts = [child for child in term["children"] if child["value"] > 0]
     drawn = tuple(
-        Part(worded(child["name"]), TIMES[min(at, len(TIMES) - 1)], child["value"]) for at, child in enumerate(parts)
+        Part(worded(child["name"]), kind, child["value"])
+        for child, kind in zip(parts, _kinds_of_time(parts), strict=True)
     )
     says = say("{name}: {value}", name=worded(term["name"]), value=human(term["value"], term["unit"]))
     return Bars((Bar("", figure(term, path), term["value"], drawn),), "seconds", says)
+
+
+def _kinds_of_time(parts: Sequence[Document]) -> list[str]:
+    """The pattern of each part: its own, or the next that none beside it has."""
+    own = [part.name if (part := time_part(child["name"])) else "" for child in parts]
+    left = [kind for kind in TIMES if kind not in own]
+    return [kind or (left.pop(0) if left else TIMES[-1]) for kind in own]
 
 
 def memory_table(document: Document) -> Table:
@@ -79,9 +78,9 @@ def memory_table(document: Document) -> Table:
         cells = [_of(ranks[group[0]], name, f"ranks/{group[0]}") for group in groups]
         mine = next((child for child in fullest["children"] if child["name"] == name), None)
         share = f"{100 * mine['value'] / fullest['value']:.1f} %" if mine and fullest["value"] else ""
-        rows.append((worded(name), *cells, share, worded(mine["basis"]) if mine else ""))
+        rows.append((term_label(name) or worded(name), *cells, share, basis(mine) if mine else ""))
     totals = [figure(ranks[group[0]], f"ranks/{group[0]}") for group in groups]
-    rows.append((say("needed"), *totals, "100 %", worded(fullest["basis"])))
+    rows.append((say("needed"), *totals, "100 %", basis(fullest)))
     header = (say("component"), *(stages(group, len(ranks)) for group in groups), say("share"), say("basis"))
     return Table(header, tuple(rows), strong=(len(rows) - 1,))
 
@@ -94,10 +93,10 @@ def tree_table(term: Document, path: str, depth: int = 2) -> Table:
     def put(node: Document, where: str, level: int) -> None:
         rows.append(
             (
-                worded(node["name"]),
+                name_of(node),
                 figure(node, where),
                 worded(TOGETHER.get(node["combine"], "")),
-                worded(node["basis"]),
+                basis(node),
             )
         )
         deep.append(level)
@@ -156,10 +155,15 @@ def _of(rank: Document, name: str, path: str) -> Figure:
 def _parts(term: Document) -> tuple[Part, ...]:
     children = term["children"] if term["combine"] == "sum" else (term,)
     return tuple(
-        Part(worded(child["name"]), KINDS.get(child["name"], "overhead"), child["value"])
+        Part(name_of(child), memory_part(child["name"]).name, child["value"])
         for child in children
         if child["value"] > 0
     )
+
+
+def name_of(term: Document) -> str:
+    """What a part is called: of memory by the label that it has everywhere."""
+    return (term_label(term["name"]) if term["unit"] == "bytes" else None) or worded(term["name"])
 
 
 def _sizes(rank: Document) -> list[tuple[str, float]]:

@@ -3,20 +3,21 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tonnage.language import say, worded
+from tonnage.documents.question import ASKED
+from tonnage.language import say, say_as, worded
 from tonnage.language.quantities import counted, human
 from tonnage.render.inputs import unit_of
 from tonnage.render.report.blocks import Block, Bullets, Facts, Figure, Paragraph, Section, Table
 from tonnage.render.text import HIDDEN
 
 Document = Mapping[str, Any]
-GIVEN = ("given", "search")
+GIVEN = (*ASKED, "search")
 TOLD = frozenset(
     {"model", "parameters", "on", "accelerators", "price", "usable_memory", "error_band", "reserve_bytes", *HIDDEN}
 )
 NOTHING = (1, 0, False, None, "none", "")
 FEW, MOST_NOTES = 10, 5  # on the page of the decision; the details have all
-SHORT, LONG, SOURCE = 90, 200, 400  # letters of a reason, a note, and of where a price was read, on that page
+SHORT, LONG, SOURCE = 90, 200, 300  # letters of a reason, a note, and of where a price was read, on that page
 TOKENS = ("tokens", "dataset_tokens")
 UNKNOWN = "unknown"
 
@@ -33,6 +34,11 @@ def quantity(value: float | None, unit: str) -> str:
 def accelerators(count: int | None) -> str:
     """How many, in words; nothing where nobody says."""
     return counted(count, "accelerators") if count else ""
+
+
+def basis(term: Document) -> str:
+    """How a figure is known, in words."""
+    return say_as("basis", "rule of thumb") if term["basis"] == "rule" else worded(term["basis"])
 
 
 def percent(share: float) -> str:

@@ -2,6 +2,8 @@
 what it shows; its figures stand in a table beside it.
 """
 
+from collections.abc import Mapping
+from itertools import count
 from math import ceil, floor, log10
 
 from msgspec import Struct
@@ -11,29 +13,14 @@ from tonnage.language import say
 from tonnage.language.columns import left as padded
 from tonnage.language.columns import width as columns_of
 from tonnage.language.quantities import human
+from tonnage.render.palette import palette
+from tonnage.render.palette import part as part_named
 from tonnage.render.report.blocks import Bar, Bars, Plane
 
 WIDTH, NAMES, VALUES, ROW, THICK = 760, 130, 96, 28, 18
 LETTERS_OF_NAME = 18
-COLOURS = ("#1d4f7c", "#b9641c", "#23807a", "#85508f", "#b03a5b", "#8f7a17", "#3d8bc0", "#66727a")
 DASHES = ("", "6 3", "2 3")
 WIDTH_IN_LETTERS = 60  # of the longest bar
-# The letter that stands for each kind of a bar's parts in Markdown.
-LETTERS = {
-    "weights": "W",
-    "gradients": "G",
-    "optimizer": "O",
-    "activations": "A",
-    "temporary": "T",
-    "comm": "C",
-    "kv": "K",
-    "overhead": "R",
-    "forward": "1",
-    "backward": "2",
-    "exchange": "3",
-    "update": "4",
-    "rest": "5",
-}
 
 
 class Label(Struct, frozen=True):
@@ -88,7 +75,7 @@ class DrawnDot(Struct, frozen=True):
 
 
 class DrawnLine(Struct, frozen=True):
-    """The dots of one group from left to right, and the place of the group in the legend."""
+    """The dots of one group from left to right, and the place of the group in the legend. `colour`: its name."""
 
     name: str
     colour: str
@@ -173,21 +160,29 @@ def letter_bars(picture: Bars) -> str:
     longest = max([bar.value for bar in picture.bars] + ([picture.usable] if picture.usable is not None else []))
     name = max((columns_of(bar.name) for bar in picture.bars), default=0)
     scale = WIDTH_IN_LETTERS / longest if longest else 0.0
+    marks = _marks(picture)
     lines = [
-        f"{padded(bar.name, name)} {_letters(bar, scale, picture.usable)} {bar.total.text}".strip()
+        f"{padded(bar.name, name)} {_letters(bar, scale, picture.usable, marks)} {bar.total.text}".strip()
         for bar in picture.bars
     ]
-    kinds = {part.name: LETTERS[part.kind] for bar in picture.bars for part in bar.parts}
+    kinds = {part.name: marks[part.kind] for bar in picture.bars for part in bar.parts}
     legend = ", ".join(f"{letter} {name}" for name, letter in kinds.items())
     usable = [say("| usable: {size}", size=_read(picture.usable, picture.unit))] if picture.usable is not None else []
     return "\n".join([*lines, "", legend, *usable])
 
 
-def _letters(bar: Bar, scale: float, usable: float | None) -> str:
+def _marks(picture: Bars) -> dict[str, str]:
+    """The letter of each kind of memory; times have numbers, in their order."""
+    kinds = dict.fromkeys(part.kind for bar in picture.bars for part in bar.parts)
+    numbers = map(str, count(1))
+    return {kind: part_named(kind).letter or next(numbers) for kind in kinds}
+
+
+def _letters(bar: Bar, scale: float, usable: float | None, marks: Mapping[str, str]) -> str:
     drawn, end = "", 0.0
     for part in bar.parts:
         end += part.value
-        drawn += LETTERS[part.kind] * (round(end * scale) - len(drawn))
+        drawn += marks[part.kind] * (round(end * scale) - len(drawn))
     if usable is None:
         return drawn
     line = round(usable * scale)
@@ -243,13 +238,13 @@ def draw_plane(picture: Plane) -> DrawnPlane:
     x_ticks = [at * _round(most_x / 5) for at in range(1, 6)]
     y_ticks = [at * _round(most_y / 5) for at in range(1, 6)]
     groups = list(dict.fromkeys(dot.group for dot in picture.dots))
-    lines = []
+    colours, lines = palette().series, []
     for at, group in enumerate(groups):
         dots = sorted((dot for dot in picture.dots if dot.group == group), key=lambda dot: dot.x)
         lines.append(
             DrawnLine(
                 name=group,
-                colour=COLOURS[at % len(COLOURS)],
+                colour=colours[at % len(colours)],
                 dashes=DASHES[at % len(DASHES)],
                 dots=tuple(DrawnDot(across(dot.x), up(dot.y), dot.best) for dot in dots),
                 legend_x=left + 220 * (at % 3),

@@ -6,43 +6,15 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from msgspec import Struct
-
 from tonnage.kernel.errors import InvalidInput
 from tonnage.language import current, say
+from tonnage.render.palette import palette
 from tonnage.render.report import blocks
 from tonnage.render.report.blocks import Cell, Figure, Report, Table
 from tonnage.render.report.drawing import draw_bars, draw_plane, letter_bars
 from tonnage.render.report.sources import appendix, citations
 
-
-class Fill(Struct, frozen=True):
-    """Colours on light and on dark ground; `hatch` names the marks on it, drawn in squares of `size` pixels that are
-    turned by so many degrees.
-    """
-
-    light: str
-    dark: str
-    hatch: str = ""
-    size: int = 8
-    turn: int = 0
-
-
-FILLS = {
-    "weights": Fill("#1d4f7c", "#5b93cc"),
-    "gradients": Fill("#3d8bc0", "#8cc7ec", "bar", 7, 45),
-    "optimizer": Fill("#85508f", "#c08bca", "dots", 6),
-    "activations": Fill("#b9641c", "#e39450", "lines", 6),
-    "temporary": Fill("#8f7a17", "#cdb44c", "grid", 5, 45),
-    "comm": Fill("#b03a5b", "#ec8ba6", "bar", 5),
-    "kv": Fill("#23807a", "#55b8ae", "bar", 7, -45),
-    "overhead": Fill("#66727a", "#97a4ab"),
-    "forward": Fill("#7896ad", "#496a83"),
-    "backward": Fill("#2d4c64", "#9cc0da", "lines", 6),
-    "exchange": Fill("#23807a", "#55b8ae", "bar", 7, -45),
-    "update": Fill("#85508f", "#c08bca", "dots", 6),
-    "rest": Fill("#66727a", "#97a4ab", "bar", 7, 45),
-}
+FILLS = {part.name: part for part in (*palette().parts, *palette().times) if part.terms or part.letter}
 
 
 if TYPE_CHECKING:
@@ -133,7 +105,7 @@ def environment(form: str) -> "Environment":
     )
     if form == "md":
         templates.finalize = lambda value: value if isinstance(value, Markup) else Markup(plain(str(value)))
-    templates.globals.update(say=say, fills=FILLS)
+    templates.globals.update(say=say, fills=FILLS, themes=palette().colours)
     templates.filters.update(
         anchor=anchor,
         notebook_themes=with_notebook_themes,

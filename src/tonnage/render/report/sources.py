@@ -10,6 +10,8 @@ from msgspec import Struct
 from tonnage.kernel.formula import FORMULAS
 from tonnage.language import say, worded
 from tonnage.language.quantities import human
+from tonnage.render.report.bars import name_of
+from tonnage.render.report.common import basis
 from tonnage.render.text import SUM, TOGETHER
 
 Document = Mapping[str, Any]
@@ -42,10 +44,10 @@ def nodes(term: Document, path: str, depth: int = 0) -> Iterator[Node]:
     yield Node(
         path=path,
         depth=depth,
-        name=worded(term["name"]),
+        name=name_of(term),
         value=value,
         exact="" if exact == value else exact,
-        basis=worded(term["basis"]),
+        basis=basis(term),
         codes=codes(term),
         source=worded(term["source"]),
     )

@@ -152,6 +152,8 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     steps_in_backward: bool = False
     #: Its training recipe where nobody names one.
     default_precision: str = "bf16-mixed"
+    #: Whether its layers multiply in fewer than 16 bit where the training recipe says so (Transformer Engine's).
+    multiplies_narrow: bool = False
     #: How float8 GEMMs may be scaled.
     float8: tuple[str, ...] = ("none",)
     #: Whose code the layers may be, its own first.

@@ -4,6 +4,7 @@ version.
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
@@ -111,6 +112,33 @@ class Pools(Struct, frozen=True, kw_only=True):
     tracking_slots: int = 0
     #: Architectures with `tracking_slots`.
     tracked: frozenset[str] = frozenset()
+    #: Tokens of a page where layers keep compressed keys beside a window.
+    compressed_page_tokens: int = 256
+
+
+class Eager(Struct, frozen=True, kw_only=True):
+    """What an engine does in a pass that asks for each operation by itself, as its model's source is written.
+
+    Numbers are operations that the host asks for: of an RMSNorm, of a LayerNorm; around attention's core besides its
+    projections; of an activation and what is multiplied with it; of the residual's sum; of a router.
+    """
+
+    rms_norm: int
+    layer_norm: int
+    around_core: int
+    activation: int
+    residual: int
+    router: int
+    #: Of one expert in a loop over experts; 0: experts are grouped.
+    expert: int
+    #: Around grouped experts.
+    grouped: int
+    #: Whether the loop takes experts that no token chose as well.
+    loops_over_all: bool = False
+    #: Architectures whose loop passes over experts that no token chose, however the others do.
+    hit_alone: frozenset[str] = frozenset()
+    #: Whether keys and values are written out once for each query head before every attention.
+    repeats_heads: bool = False
 
 
 class Cells(Struct, frozen=True, kw_only=True):
@@ -220,8 +248,41 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     older: Mapping[str, "ServingRuntime"] = {}
     #: Peaks of which the first that an accelerator has multiplies quantised weights; (): they are expanded.
     integer_products: tuple[str, ...] = ()
+    #: By type of quantised weights, operations of the ordinary lanes for each 32 products that are summed in integers.
+    scale_operations: Mapping[str, int] = {}
+    #: Vendors whose accelerators have its kernels for `integer_products`; (): all.
+    integer_vendors: tuple[str, ...] = ()
+    #: Rows up to which its kernels for vectors multiply quantised weights, which unpack none into tiles.
+    vector_rows: int = 0
+    #: Whether tiles of experts' products are as large as twice the mean number of their rows.
+    fills_tiles: bool = False
+    #: By vendor, rows up to which its kernels multiply quantised weights as they are stored; for more rows all weights
+    #: are first written out in 16 bits.
+    stored_rows: Mapping[str, int] = {}
+    #: How its passes ask for operations one by one; None: kernels are fused as engines of serving fuse them.
+    eager: Eager | None = None
+    #: Rows that a product is filled up to on NVIDIA's tensor cores, and one whose weights of 4 bits are expanded.
+    tile_rows: int = 1
+    packed_tile_rows: int = 1
+    #: Whether weights of 4 bits are expanded beside the products, by the lanes for integers (Marlin).
+    expands_in_lanes: bool = False
+    #: Formats of weights in which its kernels of routed experts are not optimised, and who says so.
+    slow_experts: tuple[str, ...] = ()
+    slow_experts_source: str = ""
+    #: Whether products of quantised experts on data-centre Blackwell route, sort and sum by themselves: TensorRT-LLM's
+    #: trtllm-gen kernels, which FlashInfer gives vLLM and SGLang (trtllm_fp4_block_scale_moe and its like for fp8).
+    fuses_mixtures: bool = False
+    #: Architectures whose experts it computes so unless told otherwise, beside all in 4 bits; None: all.
+    fused_architectures: frozenset[str] | None = None
     #: Whether a pass takes prompts beside requests that decode.
     mixes_prompts: bool = True
+    #: Whether experts that all tokens share are computed beside the routed ones.
+    shared_experts_beside: bool = False
+    #: Products that make the inputs of a gated delta net, and kernels that copy parts of them.
+    delta_net_inputs: int = 1
+    delta_net_copies: int = 0
+    #: Passes that are scheduled while another one runs.
+    passes_ahead: int = 0
     #: Whether a pass may take a part of a prompt.
     chunks_prompts: bool = True
     #: Whether a request is let in only when its whole output fits.
@@ -379,6 +440,7 @@ def known_versions(newest: ServingRuntime) -> list[str]:
     return [rules.version.rpartition(" ")[2] for rules in (newest, *newest.older.values()) if number_of(rules.version)]
 
 
+@lru_cache(maxsize=1024)
 def number_of(text: str) -> tuple[int, ...] | None:
     """ "vLLM 0.6.4.post1", "V1 0.8.x", "v0.19", "llama.cpp b4000" -> (0, 6, 4), (0, 8), (0, 19), (4000,); None where
     no version stands.

@@ -48,13 +48,12 @@ class Spread(Struct, frozen=True, kw_only=True):
             )
             if many
             else Message(
-                "Run it on each of the {nodes} nodes, with {rank} from 0 to {nodes2}. {many}",
+                "Run it on each of the {nodes} nodes, with {rank} from 0 to {nodes2}.",
                 nodes=self.nodes,
                 rank=RANK,
                 nodes2=self.nodes - 1,
-                many=many,
             )
-        ).strip()
+        )
 
 
 class Start(Struct, frozen=True, kw_only=True):

@@ -59,9 +59,8 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
             verdicts=verdicts,
         )
 
-    @property
     def rows(self) -> list[dict[str, Any]]:
-        """A dictionary for each cell, with a value, or None, for each column."""
+        """Return a dictionary for each cell, with a value, or None, for each column."""
         return [dict(cell.row) for cell in self.cells]
 
     @property

@@ -19,6 +19,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import LoadOptions, ReplicaLoad, asked, lengths
 from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.serving.forward_peak import batch_limits
+from tonnage.estimate.serving.limits import refused_by
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_figures, serving_plan
@@ -206,7 +207,7 @@ def _passes(replica: Replica, load: Load) -> Hashable:
     """Equal for loads whose steady states can be found together."""
     rules = replace(replica.policy, pool_tokens=None)
     is_open = load.requests_per_second is not None
-    same = (load.cached_tokens, load.spread, load.burstiness, is_open)
+    same = (load.cached_tokens, load.spread, load.in_step, load.burstiness, is_open)
     return (id(replica.clock), rules, replica.policy.pool_tokens is None, same)
 
 
@@ -263,9 +264,10 @@ def _figures(one: _Prepared) -> Figures:
     low, high = band.around(total.value) if band else (needed, needed)
     served = _served(one)
     fits = True if high <= one.usable else (False if low > one.usable else None)
+    is_unserved = served.get("is_late") or refused_by(one.row.model, one.plan)
     figures: Figures = {
         "fits": fits,
-        "status": {True: 3 if served.get("is_late") else 0, False: 3, None: 2}[fits],
+        "status": {True: 3 if is_unserved else 0, False: 3, None: 2}[fits],
         "needed_bytes": needed,
         "usable_bytes": one.usable,
         **{column_of(part): part.value for part in total.children},

@@ -67,6 +67,9 @@ def _value_ahead(case: Case, result: SearchResult) -> int:
     """A value that does not fit, some way beyond the largest, so that a change that is asked for brings more than
     one step.
     """
+    if result.limit.by == "service level" and result.by_estimate is not None:
+        following = case.values.index(result.by_estimate) + 1  # the first that the estimate itself finds too slow
+        return case.values[min(following, len(case.values) - 1)]
     if result.beyond is not None and (result.at is None or result.limit.by == "service level"):
         return result.beyond.value
     if result.at is None:
@@ -75,7 +78,7 @@ def _value_ahead(case: Case, result: SearchResult) -> int:
     place = values.index(result.at.value)
     further = min(place + max(1, place // AHEAD), len(values) - 1)
     outcome = case.ask(values[further])
-    return values[further] if outcome.refused is None else values[min(place + 1, len(values) - 1)]
+    return values[further] if outcome.limit is None else values[min(place + 1, len(values) - 1)]
 
 
 def _best(moves: Iterable[RaiseDocument]) -> list[RaiseDocument]:

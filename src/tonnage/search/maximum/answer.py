@@ -132,6 +132,6 @@ def _tried(outcome: Outcome, model: str | None) -> TriedDocument:
         usable_bytes=outcome.usable,
         band=(int(outcome.low), int(outcome.high)) if banded else None,
         fits=outcome.fits,
-        refused=outcome.refused.text if outcome.refused else None,
+        refused=outcome.limit.text if outcome.limit else None,
         model=model,
     )

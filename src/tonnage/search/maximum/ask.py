@@ -9,6 +9,7 @@ from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import option_name
 from tonnage.models.catalogued import every
 from tonnage.question.subjects.maximum import What
 from tonnage.search.maximum.advice import raises
@@ -79,12 +80,10 @@ def _check(what: What, model: Model | None, *forms: Struct) -> None:
     """Raise InvalidInput where an option gives what is to be found."""
     for options in forms:
         if (value := getattr(options, what.option, None)) is not None:
-            flag = f"--{what.option.replace('_', '-')}"
             raise InvalidInput(
-                "max {what} looks for {option}: leave out {flag}, or ask `tonnage {verb}` about it. Got {value:,}.",
+                "max {what} looks for {option}: leave it out, or ask `tonnage {verb}` about it. Got {value:,}.",
                 what=what.name,
-                option=what.option,
-                flag=flag,
+                option=option_name(what.option),
                 verb=what.verb,
                 value=value,
             )

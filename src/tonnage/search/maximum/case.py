@@ -27,7 +27,8 @@ class Limit(Struct, frozen=True, kw_only=True):
 
 class Outcome(Struct, frozen=True, kw_only=True):
     """`low`, `high`: ends of the error band, or twice what is needed where there is none. `refused`: why the value
-    is none, however much memory there is; `error`: the same where an estimate said so.
+    is none, however much memory there is; `error`: the same where an estimate said so. `late`: how far a limit on
+    waiting is exceeded: at the high end of the error band of its time, by the estimate, at the low end.
     """
 
     value: int
@@ -37,28 +38,34 @@ class Outcome(Struct, frozen=True, kw_only=True):
     usable: int = 0
     refused: Limit | None = None
     error: TonnageError | None = None
+    late: tuple[Limit | None, Limit | None, Limit | None] = (None, None, None)
 
     @property
     def fits(self) -> bool | None:
-        """Whether it fits; None inside the error band."""
-        if self.refused is not None or self.low > self.usable:
+        """Whether it fits and keeps its limits; None inside an error band."""
+        if self.perhaps_over > 0:
             return False
-        return True if self.high <= self.usable else None
+        return True if self.surely_over <= 0 else None
+
+    @property
+    def limit(self) -> Limit | None:
+        """What makes the value none for sure, however much memory there is."""
+        return self.refused or self.late[0]
 
     @property
     def surely_over(self) -> float:
         """Bytes by which the band's high end exceeds the memory; below 0, the bytes left."""
-        return REFUSED if self.refused is not None else self.high - self.usable
+        return REFUSED if self.refused or self.late[0] else self.high - self.usable
 
     @property
     def perhaps_over(self) -> float:
         """Bytes by which the band's low end exceeds the memory: above 0 it surely does not fit."""
-        return REFUSED if self.refused is not None else self.low - self.usable
+        return REFUSED if self.refused or self.late[2] else self.low - self.usable
 
     @property
     def estimate_over(self) -> float:
         """Bytes by which the estimate itself exceeds the memory."""
-        return REFUSED if self.refused is not None or self.needed is None else self.needed - self.usable
+        return REFUSED if self.refused or self.late[1] or self.needed is None else self.needed - self.usable
 
     @property
     def memory_over(self) -> float:
@@ -92,6 +99,11 @@ class Case(Protocol):
     @property
     def uneven(self) -> bool:
         """Whether a larger value may need less memory: rules that cut work into more and smaller parts."""
+        ...
+
+    @property
+    def has_bands_of_times(self) -> bool:
+        """Whether limits on waiting are kept for sure, by the estimate, or perhaps."""
         ...
 
     def ask(self, value: int) -> Outcome: ...

@@ -3,11 +3,13 @@ they wait.
 """
 
 from tonnage.architectures import Model
+from tonnage.documents.serving import Bound
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import LoadOptions, asked, lengths
 from tonnage.estimate.serving.memory import ServingMemory
 from tonnage.estimate.serving.options import ServingOptions
-from tonnage.estimate.serving_time.service_level import bound_by
+from tonnage.estimate.serving_time.rates import serving_rates
+from tonnage.estimate.serving_time.service_level import waits_of
 from tonnage.estimate.serving_time.speed import replica_of
 from tonnage.estimate.serving_time.times import times
 from tonnage.kernel.errors import MissingDatum
@@ -43,6 +45,9 @@ def is_limited(load: LoadOptions) -> bool:
     return load.ttft is not None or load.tpot is not None or load.request_rate is not None
 
 
+Late = tuple[Limit | None, Limit | None, Limit | None]
+
+
 def too_slow(
     model: Model,
     cluster: Cluster,
@@ -51,9 +56,9 @@ def too_slow(
     usable: int,
     options: ServingOptions,
     load: LoadOptions,
-) -> Limit | None:
-    """The limit that this load does not keep within, or that it is never answered; MissingDatum where nobody knows
-    the times.
+) -> Late:
+    """The limit that this load does not keep within, or that it is never answered: at the high end of the error bands
+    of TTFT and TPOT, by the estimate, at the low end. MissingDatum where nobody knows the times.
     """
     wanted = asked(plan, options, load, lengths(model, options, load), Question())
     replica = replica_of(model, plan, cluster, memory, usable, wanted.load)
@@ -63,26 +68,33 @@ def too_slow(
             accelerator=cluster.accelerator.name,
         )
     if wanted.limited:
-        late = bound_by(replica, wanted)
-        return (
-            Limit(
-                by="service level",
-                text=Message(
-                    "{waits} would exceed --{late} {value}", waits=WAITS[late], late=late, value=getattr(load, late)
-                ),
-            )
-            if late
-            else None
+        waits = waits_of(replica, wanted)
+        rates = serving_rates()
+        bands = [rates.around(f"{name}_seconds", 1.0, cluster.accelerator) or (1.0, 1.0) for name in WAITS]
+        lows, highs = zip(*bands, strict=True)
+        high, estimate, low = (
+            _late(waits.times(*factors).over(wanted), load, in_band=in_band)
+            for factors, in_band in ((highs, True), ((1.0, 1.0), False), (lows, False))
         )
+        return (estimate or high), estimate, low
     first = times(replica.clock, replica.policy, wanted.load).ttft_seconds
-    grows = first is None or first == float("inf")
-    return (
-        Limit(
-            by="service level",
-            text=Message(
-                "at {--request-rate} {request_rate:g} the queue grows without end", request_rate=load.request_rate
-            ),
-        )
-        if grows
-        else None
+    if first is not None and first < float("inf"):
+        return None, None, None
+    text = Message("at {--request-rate} {request_rate:g} the queue grows without end", request_rate=load.request_rate)
+    never = Limit(by="service level", text=text)
+    return never, never, never
+
+
+def _late(name: Bound | None, load: LoadOptions, *, in_band: bool) -> Limit | None:
+    """The limit that is exceeded. `in_band`: by the high end of the error band alone."""
+    if name is None:
+        return None
+    text = Message(
+        "{waits} would exceed --{late} {value} at the high end of its error band"
+        if in_band
+        else "{waits} would exceed --{late} {value}",
+        waits=WAITS[name],
+        late=name,
+        value=getattr(load, name),
     )
+    return Limit(by="service level", text=text)

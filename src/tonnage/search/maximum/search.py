@@ -46,7 +46,7 @@ def search(case: Case, *, quick: bool = False) -> SearchResult:
     if reached is None:
         perhaps, by_estimate = (None, None) if quick else _in_band(case, first, None, capped)
         return SearchResult(
-            limit=first.refused or Limit(by="memory", text=_short(case, first)),
+            limit=first.limit or Limit(by="memory", text=_short(case, first)),
             beyond=first,
             perhaps=perhaps,
             by_estimate=by_estimate,
@@ -77,8 +77,8 @@ def _limit(case: Case, at: Outcome, beyond: Outcome | None) -> Limit:
             by="nothing",
             text=Message("larger than {at:,} was not tried: what is needed does not grow with it", at=at.value),
         )
-    if beyond.refused is not None:
-        return beyond.refused
+    if beyond.limit is not None:
+        return beyond.limit
     return Limit(by="memory", text=_short(case, beyond))
 
 
@@ -117,7 +117,7 @@ def _in_band(case: Case, largest: Outcome, place: int | None, capped: int) -> tu
     """The largest value that is not too large for sure, and the largest by the estimate itself; None where no error
     band is known, or it is none of use.
     """
-    if largest.low == largest.high:
+    if largest.low == largest.high and not case.has_bands_of_times:
         return None, None
     perhaps = _largest_by(case, lambda outcome: outcome.perhaps_over, place, capped)
     by_estimate = _largest_by(case, lambda outcome: outcome.estimate_over, place, capped)

@@ -26,7 +26,7 @@ from tonnage.kernel.message import Message, option_name
 from tonnage.question.subjects.maximum import What
 from tonnage.runtimes import USUAL_AT_HOME, serving_runtime
 from tonnage.search.maximum.case import Limit, Outcome, refusal
-from tonnage.search.maximum.patience import is_limited, too_many, too_slow
+from tonnage.search.maximum.patience import Late, is_limited, too_many, too_slow
 from tonnage.search.progress import advance
 from tonnage.spec import Cluster, ServingPlan
 
@@ -198,11 +198,17 @@ class ServingRow:
             refused = too_many(plan, memory) if waits else None
             band = serving_band(plan.engine, self.cluster.accelerator)
             low, high = band.around(memory.memory.value) if band else (needed, needed)
+            late: Late = (None, None, None)
             if refused is None and low <= self.usable and is_limited(self.load):
-                refused = too_slow(self.model, self.cluster, plan, memory, self.usable, *self._options_at(value))
+                late = too_slow(self.model, self.cluster, plan, memory, self.usable, *self._options_at(value))
         except TonnageError as error:
             return refusal(value, error)
-        return Outcome(value=value, needed=needed, low=low, high=high, usable=self.usable, refused=refused)
+        return Outcome(value=value, needed=needed, low=low, high=high, usable=self.usable, refused=refused, late=late)
+
+    @property
+    def has_bands_of_times(self) -> bool:
+        """Whether limits on waiting are kept for sure, by the estimate, or perhaps."""
+        return self.load.ttft is not None or self.load.tpot is not None
 
     @property
     def uneven(self) -> bool:
@@ -227,7 +233,7 @@ class ServingRow:
     def moves(self, value: int) -> Sequence[ChangeDocument]:
         options, load = self._options_at(value)
         outcome = self.ask(value)
-        if outcome.refused is not None and outcome.refused.by == "service level":
+        if outcome.limit is not None and outcome.limit.by == "service level":
             return self._faster(options, load)
         if self.what.option == "input_tokens":
             options = replace(options, context=int(self.plan(value).context))

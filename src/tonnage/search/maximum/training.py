@@ -175,6 +175,10 @@ class TrainingRow:
     def uneven(self) -> bool:
         return self.what.option in UNEVEN
 
+    @property
+    def has_bands_of_times(self) -> bool:
+        return False
+
     def where(self, value: int) -> str:
         plan = self.plan(value)
         fullest = training_memory(self.model, plan, self.cluster).fullest

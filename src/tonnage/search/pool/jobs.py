@@ -242,7 +242,7 @@ def _trained(
     settings, run = options
     if run.stray:
         raise InvalidInput(
-            "options.{stray} is of a whole run, which needs a length: give tokens, epochs with "
+            "options.{stray} is of a whole run, which needs a length: give {@tokens}, {@epochs} with "
             "{@dataset_tokens}, or {@max_steps}.",
             stray=run.stray,
         )

@@ -29,8 +29,8 @@ STEP = 64 * MIB
 def served_from_host(
     model: Model, kind: Kind, width: int, options: ServingOptions, load: LoadOptions, plain: Answer
 ) -> tuple[Answer, ServingOptions, int] | None:
-    """The replica with only as many weights in host memory as needed, and their bytes on each rank; None where host
-    memory does not help.
+    """The replica with only as many weights in host memory as it needs to fit with the high end of the error band, and
+    their bytes on each rank; None where host memory does not help.
     """
     if kind.accelerator.host_link is None:
         return None
@@ -42,7 +42,8 @@ def served_from_host(
     away = 0
     answer = plain
     for _ in range(ROUNDS):
-        away += ceil(max(answer.needed_bytes - answer.usable_bytes, 0) / STEP) * STEP
+        highest = answer.band[1] if answer.band else answer.needed_bytes
+        away += ceil(max(highest - answer.usable_bytes, 0) / STEP) * STEP
         if away > room:
             return None
         settings = replace(options, weights_on_host=away)

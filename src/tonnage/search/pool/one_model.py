@@ -47,7 +47,7 @@ def serve_pipeline(
     if load.request_rate is not None:
         raise InvalidInput(
             "{@request_rate}: a pipeline over unlike accelerators is placed for users: give "
-            "concurrency. Got {request_rate:g}.",
+            "{@concurrency}. Got {request_rate:g}.",
             request_rate=load.request_rate,
         )
     options, load, lengths = usual(model, options, load)

@@ -48,7 +48,9 @@ def place(
         _only_jobs(split, objective, offload=offload, stages=stages)
         return pack(pool, effort=effort)
     if leave or join:
-        raise InvalidInput("leave and join say what becomes of the jobs of an inventory: leave out MODEL. Got both.")
+        raise InvalidInput(
+            "{@leave} and {@join} say what becomes of the jobs of an inventory: leave out MODEL. Got both."
+        )
     if stages is not None and not 1 <= stages <= model.num_layers:
         raise InvalidInput(
             "{@stages} must be from 1 to the {num_layers} layers of {model}. Got {stages}.",
@@ -59,7 +61,7 @@ def place(
     if isinstance(options, TrainingOptions):
         if split == "replicas" or objective != "throughput":
             raise InvalidInput(
-                "split and objective are of serving: a training run is one pipeline, the fastest there is."
+                "{@split} and {@objective} are of serving: a training run is one pipeline, the fastest there is."
             )
         return train_pipeline(pool, model, options, effort=effort, offload=offload, stages=stages)
     settings, demanded = options or ServingOptions(), load or LoadOptions()

@@ -10,12 +10,12 @@ from tonnage.architectures import Model, needs_family
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import USUAL, USUAL_SOURCE, LoadOptions, lengths, lengths_within
 from tonnage.estimate.money.bill import BillOptions
-from tonnage.estimate.options.run_options import duration
 from tonnage.estimate.plan.rule import check_size
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.units import counted
+from tonnage.question.amounts import wait
 from tonnage.search.serving.answer import ServingPlans, nearest_of
 from tonnage.search.serving.limits import ALLOWED, FORMAT, KNOWN, MEMORY, WEIGHTS
 from tonnage.search.serving.machines import Machine, catalogued
@@ -72,8 +72,8 @@ def plan_serving(
         load=load,
         goal=wanted,
         prices=prices,
-        ttft=duration("ttft", load.ttft),
-        tpot=duration("tpot", load.tpot),
+        ttft=wait("ttft", load.ttft),
+        tpot=wait("tpot", load.tpot),
         users=_users(options, load, objective, question),
     )
     if space.searches_users and "disaggregation" in wanted.vary:

@@ -23,6 +23,7 @@ from tonnage.estimate.answer.answers import Answer, serve
 from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving_time.rates import serving_rates
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.search.serving.best import Plan
 from tonnage.search.serving.nearest import Nearest, nearest
@@ -113,6 +114,7 @@ def shown(plan: Plan, space: Space, beats_next: str | None = None) -> ServingPla
     """One plan as the document shows it."""
     sizes, layout, money = plan.config.sizes, plan.layout, plan.usd
     is_open = space.load.request_rate is not None
+    rates, chip = serving_rates(), layout.cluster.accelerator
     return ServingPlanDocument(
         on=plan.config.kind.machine.on(layout.cluster),
         accelerators=plan.accelerators,
@@ -136,6 +138,8 @@ def shown(plan: Plan, space: Space, beats_next: str | None = None) -> ServingPla
         usable_bytes=plan.usable_bytes,
         ttft_seconds=plan.ttft,
         tpot_seconds=plan.tpot,
+        ttft_band=rates.around("ttft_seconds", plan.ttft, chip),
+        tpot_band=rates.around("tpot_seconds", plan.tpot, chip),
         end_to_end_seconds=plan.end_to_end,
         tokens_per_second=plan.tokens,
         requests_per_second=plan.requests,
@@ -150,8 +154,7 @@ def said_of(plan: Plan, space: Space) -> tuple[ServingOptions, LoadOptions]:
     options = plan.config.options(space)
     if space.load.request_rate is None:
         options = replace(options, concurrency=round(plan.users))
-    level = {"ttft": None, "tpot": None} if plan.layout.prefill else {}  # limits are of replicas that do both
-    return options, replace(space.load, prefill_replicas=plan.layout.prefill or None, **level)
+    return options, replace(space.load, prefill_replicas=plan.layout.prefill or None)
 
 
 def command(space: Space, plan: Plan, money: BillOptions) -> str:

@@ -8,7 +8,8 @@ from msgspec import Struct
 from tonnage.catalogue import accelerator, accelerator_names, cluster
 from tonnage.catalogue.clusters import BOX, parts
 from tonnage.catalogue.nodes import node
-from tonnage.estimate.hardware.network import IN_NETWORK, Level, Network
+from tonnage.estimate.hardware.links import Level
+from tonnage.estimate.hardware.network import IN_NETWORK, Network
 from tonnage.estimate.identity import ByIdentity
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.spec import Accelerator, Cluster, Node
@@ -150,10 +151,14 @@ def _level_figures(level: Level | None) -> tuple[object, ...]:
     topology = level.link.topology if level.link else ""
     return (
         level.ring,
+        level.pair,
         level.direct,
         level.plain,
         level.in_network,
         level.step,
+        level.steps,
+        level.ll_most,
+        level.kind.delay,
         level.kind.gap,
         level.sums,
         joins,

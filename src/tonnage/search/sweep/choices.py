@@ -16,7 +16,7 @@ from tonnage.estimate.plan_columns import COLUMNS
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.weights.request import asked_for
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import OR, Message, listed
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import parse_length
 from tonnage.numerics.optimizers import optimizer
@@ -164,8 +164,17 @@ def options(forms: tuple[type[Struct], ...], name: str, values: Iterable[Any], w
     kind = "train" if len(forms) == 1 else "serve"
     known = [field for form in forms for field in form.__struct_fields__ if field not in NOT_SWEPT[kind]]
     if name not in known:
-        if any(name in names for names in NOT_SWEPT.values()):
+        if name in NOT_SWEPT[kind]:
             raise InvalidInput("{where}: {name} cannot be swept: leave it out.", where=where, name=name)
+        other = next((other for other in FORMS if any(name in form.__struct_fields__ for form in FORMS[other])), "")
+        if other and other != kind:
+            raise InvalidInput(
+                "{where}: {name} is an option of sweeps of kind {other}, not of kind {kind}: leave it out.",
+                where=where,
+                name=name,
+                other=other,
+                kind=kind,
+            )
         raise unknown(Message("option of a sweep of kind {kind} ({where})", kind=kind, where=where), name, known)
     takes = types_of(next(form for form in forms if name in form.__struct_fields__))[name]
     for value in values:
@@ -174,7 +183,20 @@ def options(forms: tuple[type[Struct], ...], name: str, values: Iterable[Any], w
         parsed = parse_length(value, f"{where}: {name}") if name in LENGTHS and isinstance(value, str) else value
         try:
             yield msgspec.convert(parsed, takes)
-        except msgspec.ValidationError as error:
+        except msgspec.ValidationError:
             raise InvalidInput(
-                "{where}: {name}: {error}. Got {value}.", where=where, name=name, error=error, value=shown(value)
+                "{where}: {name} takes {what}. Got {value}.",
+                where=where,
+                name=name,
+                what=_taken(takes),
+                value=shown(value),
             ) from None
+
+
+TAKEN = {int: "a whole number", float: "a number", bool: "true or false", str: "a name"}
+
+
+def _taken(kind: Any) -> str:
+    """What an option of this type takes, in words."""
+    kinds = [one for one in (getattr(kind, "__args__", None) or (kind,)) if one in TAKEN]
+    return listed([Message(TAKEN[one]) for one in kinds], OR)

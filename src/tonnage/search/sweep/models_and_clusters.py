@@ -72,6 +72,13 @@ def clusters_of(fields: Mapping[Any, Any]) -> tuple[tuple[str, ...], tuple[str, 
 
 
 def _texts(name: str, texts: Any) -> list[str]:
+    if isinstance(texts, str) and texts.strip():
+        raise InvalidInput(
+            "{name} takes a list of names: write {name}: [{text}]. Got {said}.",
+            name=name,
+            text=texts.strip()[:80],
+            said=shown(texts),
+        )
     if not isinstance(texts, list) or not texts:
         raise InvalidInput(
             "{name} takes a list of names, or all. Got {said}."

@@ -3,7 +3,8 @@ their product.
 """
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,8 @@ from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.registry import unknown
 from tonnage.search.sweep.choices import BLOCK_AXES, FORMS, INNER, check_words, option, sizes_of
 from tonnage.search.sweep.models_and_clusters import clusters_of, models_of
-from tonnage.user_files.yaml_text import load
+from tonnage.user_files import read_text
+from tonnage.user_files.yaml_text import LARGEST, line_of, load
 
 CHUNK = 65_536  # plans of a chunk: a fifth of a second of work, a file of a few megabytes
 MAX_CHUNK = 4_194_304
@@ -24,6 +26,7 @@ MAX_PLANS = 2**62  # plans: their numbers stay whole in 64 bits
 BEST = 10
 MONEY = ("provider", "price_kind", "region", "exchange_rate")
 FIELDS = ("kind", "models", "on", "accelerators", "counts", "options", "vary", "keep", "money", "points", "chunk_plans")
+_QUOTED = re.compile(r"'([^']+)'|\b([a-z]+_[a-z_]+)\b")
 KEEPS = {"train": ("all", "fitting"), "serve": ("all", "pareto")}
 
 Kind = Literal["train", "serve"]
@@ -68,7 +71,9 @@ class Spec(Struct, frozen=True, kw_only=True):
 
 
 def read(path: Path) -> Spec:
-    """The sweep of a file; InvalidInput or UnknownName with the field, the value and the nearest valid choice."""
+    """The sweep of a file. InvalidInput or UnknownName with all that is wrong: the line, the field, the value and the
+    nearest valid choice.
+    """
     document = load(path)
     if not isinstance(document, dict):
         raise InvalidInput(
@@ -80,21 +85,74 @@ def read(path: Path) -> Spec:
     try:
         return parse(fields)
     except TonnageError as error:
-        raise type(error)(joined(": ", (path, error))) from None
+        raise _in_file(path, _all_errors(fields) or [error]) from None
+
+
+def _in_file(path: Path, errors: Sequence[TonnageError]) -> TonnageError:
+    """The errors about a file as one, each with its line where a name that it quotes stands in the file."""
+    text = read_text(path, LARGEST)
+    located = []
+    for error in errors:
+        lines = (line_of(text, quoted or name) for quoted, name in _QUOTED.findall(str(error)))
+        line = next((line for line in lines if line), 0)
+        located.append(Message("line {line}: {error}", line=line, error=error) if line else str(error))
+    if len(errors) == 1:
+        return type(errors[0])(joined(": ", (path, located[0])))
+    first = Message("{path} has {count} mistakes:", path=path, count=len(errors))
+    return type(errors[0])(joined("\n  ", (first, *located)))
+
+
+def _all_errors(fields: Mapping[Any, Any]) -> list[TonnageError]:
+    """Everything that is wrong with these fields by themselves, in the order in which they are read."""
+    errors: list[TonnageError] = []
+
+    def attempt(check: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return check(*arguments)
+        except TonnageError as error:
+            errors.append(error)
+            return None
+
+    for name in fields:
+        attempt(_check_field, name)
+    kind = attempt(_kind, fields.get("kind", "train")) or "train"
+    for check, of_field in ((clusters_of, "on"), (models_of, "models")):
+        names = fields.get(of_field)
+        if isinstance(names, list) and names:
+            for name in names:
+                attempt(check, {of_field: [name]})
+        else:
+            attempt(check, fields)
+    for table, values_of in (("options", _one_value), ("vary", sizes_of)):
+        for name, value in (attempt(_table, fields, table) or {}).items():
+            for one in attempt(values_of, FORMS[kind], name, value) or ():
+                attempt(check_words, name, one)
+    attempt(_keep, fields.get("keep", "all"), kind)
+    attempt(_money, fields)
+    return errors
+
+
+def _check_field(name: Any) -> None:
+    if name not in FIELDS:
+        raise unknown("field of a sweep", str(name), FIELDS)
+
+
+def _one_value(form: tuple[type[Struct], ...], name: str, value: Any) -> tuple[Any, ...]:
+    """The value of an option that does not vary."""
+    return (option(form, name, value, "options"),)
 
 
 def parse(fields: Mapping[Any, Any]) -> Spec:
     """The sweep of these fields."""
     for name in fields:
-        if name not in FIELDS:
-            raise unknown("field of a sweep", str(name), FIELDS)
+        _check_field(name)
     kind = _kind(fields.get("kind", "train"))
     clusters, left_out = clusters_of(fields)
     fixed, varied = _table(fields, "options"), _table(fields, "vary")
     form = FORMS[kind]
     axes: dict[str, tuple[Any, ...]] = {}
     for name, value in fixed.items():
-        axes[name] = (option(form, name, value, "options"),)
+        axes[name] = _one_value(form, name, value)
     for name, values_given in varied.items():
         if name in fixed:
             raise InvalidInput("{name} is in both options and vary: leave it out of one of them.", name=name)

@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 from tonnage.architectures import Model
+from tonnage.estimate.options.lighter import lighter_kernels
 from tonnage.estimate.options.plans import RECOMPUTE
 from tonnage.estimate.plan.rule import expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
@@ -41,14 +42,16 @@ def choices_of(
     """Combinations of names, the simplest first. Sizes are not among them."""
     _check_offload(options, vary)
     names = [name for name in vary if name not in SIZES and name not in ("runtime", "zero_stage", "recompute")]
-    runtimes = _runtimes(machines, options, vary)
+    runtimes = runtimes_of(machines, options, vary)
     _check_zero(runtimes, _tried("zero_stage", options, vary, ()))
     for runtime in runtimes:
         own = training_runtime(runtime).zero_stages
         zero = [stage for stage in _tried("zero_stage", options, vary, own) if stage in own]
-        for stage, again in product(zero, _recompute(model, runtime, options, vary)):
+        policies, kernels = _recompute(model, runtime, options, vary), _kernels(model, runtime, options, vary)
+        for stage, again, fused in product(zero, policies, kernels):
             for values in product(*(vary[name] for name in names)):
-                yield {"runtime": runtime, "zero_stage": stage, **again, **dict(zip(names, values, strict=True))}
+                varied = dict(zip(names, values, strict=True))
+                yield {"runtime": runtime, "zero_stage": stage, **again, **fused, **varied}
 
 
 def _check_zero(runtimes: Sequence[str], stages: Sequence[int]) -> None:
@@ -85,9 +88,10 @@ def _tried(
     return (fixed_value,) if fixed_value is not None else vary.get(name, usual)
 
 
-def _runtimes(
+def runtimes_of(
     machines: Sequence[Cluster], options: TrainingOptions, vary: Mapping[str, Sequence[Any]]
 ) -> Sequence[str]:
+    """The runtimes that are tried on machines of one accelerator, or of several."""
     usual_several = [name for name in SEVERAL if _trains(name, options)] or [USUAL_ON_SEVERAL]
     usual = ALONE if machines[-1].size == 1 else usual_several
     tried = _tried("runtime", options, vary, usual)
@@ -121,6 +125,22 @@ def _recompute(
             for more in (_modules(model, runtime, options, vary) if policy == "selective" else [{}])
         ]
     return policies
+
+
+def _kernels(
+    model: Model, runtime: str, options: TrainingOptions, vary: Mapping[str, Sequence[Any]]
+) -> list[dict[str, Any]]:
+    """Without and with the kernels of Liger, where nobody says which and the runtime has them for this model: an answer
+    to `train` chooses them too where a run does not fit.
+    """
+    if options.liger is not None or "liger" in vary:
+        return [{}]
+    has_liger = "liger" in dict(lighter_kernels(runtime)) and _takes_liger(model, runtime)
+    return [{}, {"liger": True}] if has_liger else [{}]
+
+
+def _takes_liger(model: Model, runtime: str) -> bool:
+    return model.config.get("model_type") in training_runtime(runtime).liger
 
 
 def _modules(

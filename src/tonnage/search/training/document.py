@@ -7,6 +7,7 @@ from tonnage.documents.document import builtins
 from tonnage.documents.plan import FrontDocument, PlansDocument, RemovedDocument, TrainingPlanDocument
 from tonnage.documents.question import Entry
 from tonnage.estimate.advice.moves import flags_of
+from tonnage.estimate.hardware.rates import rates
 from tonnage.estimate.inputs import Question
 from tonnage.kernel.message import Message, joined, listed
 from tonnage.search.training.launch.settings import launch_lacks, launch_settings
@@ -75,6 +76,7 @@ def _row(model: Model, one: Planned, beats: str) -> TrainingPlanDocument:
         launch_lacks=launch_lacks(model, one.plan),
         beats=beats,
         price=price.value if price else None,
+        measured=rates().of(one.machine.accelerator.generation)[1],
     )
 
 

@@ -308,7 +308,7 @@ def _order(entry: Entry) -> tuple[float, float, int, str]:
 def ideal_seconds(space: Space) -> float:
     """Accelerator-seconds of a token of the space's fastest imaginable plan; 0 where nobody knows."""
     kinds = {
-        (choice["runtime"], choice.get("precision")): choice
+        (choice["runtime"], choice.get("precision"), choice.get("liger")): choice
         for choice in space.choices
         if choice["recompute"] == "none"
     }
@@ -330,9 +330,8 @@ def _choice_seconds(space: Space, choice: Mapping[str, Any], s: int) -> float:
     if plan.tuning.method != "full":
         return 0.0
     kernels = timing.walk.kernels
-    share = max(*kernels.shares.matrix.values(), kernels.shares.attention, kernels.shares.flash2 or 0) * max(
-        1.0, *kernels.own.values(), kernels.power
-    )
+    share = max(*kernels.shares.matrix.values(), kernels.shares.attention, kernels.shares.flash2 or 0)
+    share = share * max(1.0, kernels.machine)
     names = [kernels.wide, *([kernels.narrow] if kernels.narrow in kernels.chip.dense_flops else [])]
     best = share * max(kernels.chip.peak(name) for name in names)
     flops = sum(

@@ -3,6 +3,7 @@ estimated again by itself.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,19 @@ from tonnage.estimate.advice.moves import ordered
 from tonnage.estimate.answer import answers
 from tonnage.estimate.answer.training import today
 from tonnage.estimate.inputs import Question
+from tonnage.estimate.options.lighter import lighter_kernels
 from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.options.run_options import wanted
 from tonnage.estimate.plan.rule import expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step_time.time import check_timed
 from tonnage.formulas.cost import rent_usd
 from tonnage.formulas.run import accelerator_hours
-from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message, joined
+from tonnage.kernel.errors import InvalidInput, MissingDatum
+from tonnage.kernel.message import Message, joined, option_name
 from tonnage.search.pareto import front
 from tonnage.search.training.best import Candidate
+from tonnage.search.training.choices import runtimes_of
 from tonnage.search.training.fleet import Entry, Searched, Searcher
 from tonnage.search.training.hopeless import check_choices
 from tonnage.search.training.machines import Fleet, fleets
@@ -49,7 +53,7 @@ MEMORY, PRICE, DEADLINE, BUDGET, HOURS = "memory", "price", "deadline", "budget"
 
 class Planned(Struct, frozen=True, kw_only=True, eq=False):
     """A plan and its whole answer, by the same path as `train`. `entry`: its machine; `options`: what the search
-    chose, or was given; `of_run`: what was said about the run and its money, but for limits; `order`: what plans are
+    chose, or was given; `of_run`: what was said about the run and its money; `order`: what plans are
     sorted by.
     """
 
@@ -119,6 +123,7 @@ def plan_training(model: Model, question: TrainingQuestion) -> Plans:
     check_choices(
         Space(model, part, question.options, question.vary) for part in _parts_of((candidates_on[0], candidates_on[-1]))
     )
+    _check_timed(question, candidates_on)
     plans_of_machine = 1 if compares else question.search.shown
     searched = Searcher(model, question, goal, plans_of_machine=plans_of_machine).go(candidates_on)
     if question.search.goal is None and compares and all(entry.usd is None for entry in searched.entries):
@@ -129,6 +134,10 @@ def plan_training(model: Model, question: TrainingQuestion) -> Plans:
     finish = _Finish(model, question, goal)
     plans = finish.best(searched, compares)
     near, why = (None, "") if plans else finish.miss(searched)
+    if why == MEMORY and (lighter := with_lighter_losses(question, candidates_on)) is not None:
+        lighter_plans = plan_training(model, lighter)
+        if lighter_plans.plans:
+            return lighter_plans
     return Plans(
         model=model,
         objective=goal.objective,
@@ -140,6 +149,39 @@ def plan_training(model: Model, question: TrainingQuestion) -> Plans:
         unpriced=tuple(searched.unpriced) if goal.objective == "cheapest" else (),
         compares=compares,
     )
+
+
+def _check_timed(question: TrainingQuestion, all_fleets: Sequence[Fleet]) -> None:
+    """A search needs the time of a step: where none of what is asked about has one, it says so at once."""
+    objectives = question.vary.get("objective", (question.options.objective or "sft",))
+    parts = _parts_of(all_fleets)
+    runtimes = {name for part in parts for name in runtimes_of(part, question.options, question.vary)}
+    errors: list[MissingDatum] = []
+    for objective, runtime in product(objectives, sorted(runtimes)):
+        try:
+            check_timed(objective, runtime)
+        except MissingDatum as error:
+            errors.append(error)
+        else:
+            return
+    raise MissingDatum(
+        "a search ranks plans by the time of a step: {why} `tonnage train` says whether a run fits, "
+        "`tonnage max sequence` and `tonnage max micro-batch` the largest that does.",
+        why=errors[0],
+    )
+
+
+def with_lighter_losses(question: TrainingQuestion, all_fleets: Sequence[Fleet]) -> TrainingQuestion | None:
+    """The question that tries the losses that need less memory, where nobody says which; None where no runtime has
+    one. Liger's kernels are tried at once (`choices_of`).
+    """
+    if question.options.loss is not None or "loss" in question.vary:
+        return None
+    runtimes = {name for part in _parts_of(all_fleets) for name in runtimes_of(part, question.options, question.vary)}
+    of_each = [dict(lighter_kernels(name)).get("loss", ()) for name in sorted(runtimes)]
+    losses = [loss for every in of_each for loss in every]
+    own = [] if all(of_each) else [None]  # of a runtime that has one loss alone
+    return replace(question, vary={**question.vary, "loss": tuple(dict.fromkeys([*own, *losses]))}) if losses else None
 
 
 def _parts_of(all_fleets: Sequence[Fleet]) -> Iterator[Sequence[Cluster]]:
@@ -154,9 +196,9 @@ def _goal(model: Model, all_fleets: Sequence[Fleet], question: TrainingQuestion,
     name = objective_named(named_goal) if named_goal else "cheapest" if compares else "fastest"
     if run.stray:
         raise InvalidInput(
-            "{stray} is of a whole run, which needs a length: give tokens, epochs with "
-            "{@dataset_tokens}, or {@max_steps}.",
-            stray=run.stray,
+            "{stray} is of a whole run, and nothing says how long it is: give {@tokens}, {@max_steps}, or {@epochs} "
+            "with {@dataset_tokens}.",
+            stray=option_name(run.stray),
         )
     if not run.asked:
         return Goal(objective=name)
@@ -165,7 +207,7 @@ def _goal(model: Model, all_fleets: Sequence[Fleet], question: TrainingQuestion,
         raise InvalidInput(
             "{limit} is a limit of a run of a length: give {@tokens}, {@epochs} or {@max_steps} too. "
             "What a budget buys on one machine, `tonnage train` says.",
-            limit=limit,
+            limit=option_name(limit),
         )
     want = wanted(run, run.price_per_accelerator_hour or 1.0, today())
     tokens = want.tokens if want.epochs is None else want.epochs * (want.dataset_tokens or 0)
@@ -198,7 +240,7 @@ class _Finish:
         self.model, self.asked, self.goal = model, question, goal
         # the search keeps to the limits itself: an answer would look for other numbers of accelerators
         self.run = replace(question.run, **dict.fromkeys(LIMITS))
-        forms = (self.run, question.money)
+        forms = (question.run, question.money)
         self.of_run = {
             name: value
             for form in forms

@@ -168,7 +168,7 @@ def layers(model: nn.Module) -> list[nn.Module]:
 
 
 def _notes(plan: Distributed, profile: Profile) -> tuple[str, ...]:
-    notes = ["communicators of NCCL lie outside the allocator and are not counted"]
+    notes = ["NCCL buffers lie outside the allocator and are not counted"]
     if profile.torch < _HELD_UNTIL_WAIT:
         notes.append(
             "before torch 2.8 the allocator reuses what a collective took only when the host has seen it "

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from tonnage.documents.document import Document
 from tonnage.documents.explain import FormulaDocument, LetterDocument, WordDocument
+from tonnage.estimate.bands.part_errors import PartError
 
 
 class LaunchDocument(Document, kw_only=True, forbid_unknown_fields=True):
@@ -49,7 +50,8 @@ class GlossaryDocument(Document, kw_only=True, forbid_unknown_fields=True):
 
 class ServerDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """What this server may do: ask model hubs, read a folder of models, say what `local` is, save plans; its limits
-    in bytes and seconds.
+    in bytes and seconds. `part_errors`: how far parts of the memory lie from published measurements.
+    `exports`: verb -> the formats that a question to it can be written in.
     """
 
     version: str
@@ -59,6 +61,8 @@ class ServerDocument(Document, kw_only=True, forbid_unknown_fields=True):
     saves: bool
     body_bytes: int
     answer_seconds: float
+    part_errors: tuple[PartError, ...]
+    exports: dict[str, list[str]]
 
 
 class HealthDocument(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -6,6 +6,7 @@ import msgspec
 from litestar import MediaType, Response, get
 
 from tonnage.documents import schema as d
+from tonnage.interchange.asked import ABOUT, CHECK, EXPORT, LENIENT
 from tonnage.kernel.encoding import encode
 from tonnage.kernel.version import __version__
 from tonnage.verbs.answered import DETAILS, FULL
@@ -75,6 +76,7 @@ def document() -> Schema:
         d.TrainBatchDocument,
         d.ServeBatchDocument,
         d.ErrorDocument,
+        d.ExportDocument,
         w.OptionRow,
         *jobs_and_saved.TYPES,
     }
@@ -105,7 +107,20 @@ def _questions() -> Schema:
     paths["/v1/timeline"] = _question("timeline", drawn, ref("TrainQuestion"), (d.TimelineDocument,))
     columns = "many questions of train or serve at once: columns of figures, an entry for each row"
     paths["/v1/batch"] = _question("batch", columns, _batch(), (d.TrainBatchDocument, d.ServeBatchDocument))
+    checking = "what another tool's file or command asks for, answered"
+    paths["/v1/check"] = _question(CHECK, checking, _check(), (d.AnswerDocument, d.AnswerSummary))
+    exported: Schema = {"allOf": [launch, {"type": "object", "required": ["format"], "properties": {"format": FORMAT}}]}
+    written = "the file or command of another tool that starts the run"
+    paths["/v1/export"] = _question(EXPORT, written, exported, (d.ExportDocument,))
     return paths
+
+
+FORMAT: Schema = {"type": "string", "description": "the name of a format, such as vllm or deepspeed"}
+
+
+def _check() -> Schema:
+    fields = {name: {"type": "boolean" if name == LENIENT else "string", "description": ABOUT[name]} for name in ABOUT}
+    return {"type": "object", "required": ["text"], "properties": fields, "additionalProperties": False}
 
 
 def _batch() -> Schema:

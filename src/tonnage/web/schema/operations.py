@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tonnage.documents.schema import ErrorDocument
+from tonnage.web.answer import PROBLEM
 
 Schema = dict[str, Any]
 ERRORS = {
@@ -27,14 +28,14 @@ def ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def content(kinds: Sequence[type]) -> Schema:
+def content(kinds: Sequence[type], media_type: str = "application/json") -> Schema:
     """A body that is one of these documents."""
     schemas = [ref(kind.__name__) for kind in kinds]
-    return {"application/json": {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}}
+    return {media_type: {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}}
 
 
 def errors(codes: Sequence[int]) -> dict[str, Schema]:
-    return {str(code): {"description": ERRORS[code], "content": content([ErrorDocument])} for code in codes}
+    return {str(code): {"description": ERRORS[code], "content": content([ErrorDocument], PROBLEM)} for code in codes}
 
 
 def operation(

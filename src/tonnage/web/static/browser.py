@@ -67,11 +67,11 @@ def answer(method: str, path: str, body: str = "") -> Reply:
     place, _, query = path.partition("?")
     verb, _, name = unquote(place).removeprefix("/v1/").partition("/")
     if method == "GET" and verb not in LISTS:
-        return Reply(404, {}, error_body("NotFound", f"there is no {path} in a page without a server."))
+        return Reply(404, {}, error_body(404, "NotFound", f"there is no {path} in a page without a server."))
     try:
         question: Any = {LISTS[verb]: name, **dict(parse_qsl(query))} if method == "GET" else msgspec.json.decode(body)
     except msgspec.DecodeError as error:
-        return Reply(400, {}, error_body("InvalidInput", f"the question is not JSON: {error}."))
+        return Reply(400, {}, error_body(400, "InvalidInput", f"the question is not JSON: {error}."))
     detail = dict(parse_qsl(query)).get("detail", FULL) if method == "POST" else FULL
     outcome = answered(verb, question, WITHIN, detail)
     if isinstance(outcome, Refusal):

@@ -18,6 +18,7 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
 from tonnage.kernel.reach import why
 from tonnage.web.app import create_app
+from tonnage.web.palette import made_files
 from tonnage.web.settings import Settings
 from tonnage.web.static.parts import Parts
 
@@ -47,8 +48,9 @@ HEAD = f'<meta http-equiv="Content-Security-Policy" content="{ONLY_SELF}">\n'
 STYLE = '<link rel="stylesheet" href="static.css">\n'
 MAIN = '<script type="module" src="js/main.js"></script>'
 STATIC = '<script type="module" src="js/static.js"></script>\n'
-LINE = '<p class="python" role="status" id="python"></p>\n'
+LINE = '<p class="python" role="progressbar" aria-valuemin="0" aria-valuemax="100" id="python"></p>\n'
 KNOWN = "new Set(/* the lists that were written beside the page */ [])"
+COUNTED = ("pyodide.asm.wasm", "python_stdlib.zip")  # of Pyodide, what a browser reads as it starts
 MARK = "tonnage-static.json"  # of a folder that may be written again
 # Of the package, what a browser runs: no server, no page, nothing compiled. (`web` has the files that answer.)
 LEFT_OUT = frozenset({"mcp_server", "measure", "__pycache__"})
@@ -120,6 +122,7 @@ def write(folder: Path, parts: Parts) -> list[str]:
         f"{len(files)} files, {size / 1e6:.1f} MB, in {folder}",
         f"to look at it: python -m http.server --directory {folder}",
         "any static host will do, under any path; it needs no server, and asks nothing elsewhere",
+        *parts.lacks,
     ]
 
 
@@ -128,6 +131,7 @@ def _files(parts: Parts) -> Iterator[tuple[str, bytes]]:
     for path in sorted(PAGE.rglob("*")):
         if path.is_file():
             yield path.relative_to(PAGE).as_posix(), path.read_bytes()
+    yield from made_files().items()
     yield "index.html", _index().encode()
     yield (
         "js/static.js",
@@ -140,7 +144,8 @@ def _files(parts: Parts) -> Iterator[tuple[str, bytes]]:
     packages = {**parts.wheels, "yaml.zip": _yaml(), "tonnage.zip": _tonnage()}
     for name, content in packages.items():
         yield f"python/{name}", content
-    yield "python/packages.json", json.dumps([*packages]).encode()
+    loaded = sum(len(parts.core.get(name, b"")) for name in COUNTED) + sum(map(len, packages.values()))
+    yield "python/packages.json", json.dumps({"names": [*packages], "bytes": loaded}).encode()
     yield MARK, json.dumps({"tonnage": tonnage.__version__}).encode()
 
 

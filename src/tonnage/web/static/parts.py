@@ -1,5 +1,5 @@
-"""What a page without a server is made of besides tonnage: Pyodide, and msgspec built for it. From files that the
-user has, or fetched by npm and pip when asked to.
+"""What a page without a server is made of besides tonnage: Pyodide, msgspec built for it and, where it can be had,
+numpy. From files that the user has, or fetched when asked to: by npm and pip, and of Pyodide's own distribution.
 """
 
 import io
@@ -8,11 +8,12 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
+import msgspec
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum, Unreachable, shown
@@ -65,11 +66,28 @@ GIVEN = {
 }
 
 
+LOCK = "pyodide-lock.json"
+NUMPY = "numpy"
+# Where Pyodide keeps the packages of a version, numpy among them: no registry has it for this ABI.
+DISTRIBUTION = "https://cdn.jsdelivr.net/pyodide/v{version}/full/{name}"
+SECONDS = 60  # that it may take to answer
+
+
 class Parts(Struct, frozen=True):
-    """`core`: files of Pyodide; `wheels`: packages that are built for it."""
+    """`core`: files of Pyodide; `wheels`: packages that are built for it; `lacks`: what the page cannot answer, and
+    why, in a sentence each.
+    """
 
     core: dict[str, bytes]
     wheels: dict[str, bytes]
+    lacks: tuple[str, ...] = ()
+
+
+class Locked(Struct, frozen=True):
+    """The package that Pyodide's list names: its file with its digest."""
+
+    file_name: str
+    sha256: str
 
 
 def parts(pyodide: Path | None, wheels: Sequence[Path], *, fetch: bool) -> Parts:
@@ -90,7 +108,81 @@ def parts(pyodide: Path | None, wheels: Sequence[Path], *, fetch: bool) -> Parts
             pyodide = pyodide or _fetched(NPM, PACKED, Path(folder))
             pip = (sys.executable, "-m", "pip", *PIP)
             wheels = [*wheels, _fetched(pip, WHEEL, Path(folder))] if lacking else wheels
-        return Parts(_core(pyodide), {path.name: _wheel(path) for path in wheels})
+        core = _core(pyodide)
+        taken = {path.name: _wheel(path) for path in wheels}
+        numpy, lacks = _numpy(core[LOCK], taken, pyodide, fetch=fetch)
+        return Parts(core, {**taken, **numpy}, lacks)
+
+
+def _numpy(
+    lock: bytes, taken: Mapping[str, bytes], pyodide: Path | None, *, fetch: bool
+) -> tuple[dict[str, bytes], tuple[str, ...]]:
+    """numpy as Pyodide's list has it: among the wheels that were given, beside the list, or of the distribution; and
+    else why it is not there.
+    """
+    if any(_package(name) == NUMPY for name in taken):
+        return {}, ()
+    named = locked(lock, NUMPY)
+    if named is None:
+        return {}, (Message("without numpy, which {file} does not name: {left}", file=LOCK, left=LEFT_OUT),)
+    beside = _beside(pyodide, named.file_name)
+    if beside is None and not fetch:
+        return {}, (Message("without {name}, which is not beside {file}: {left}", **_told(named), left=LEFT_OUT),)
+    try:
+        content = beside if beside is not None else _downloaded(named.file_name)
+    except OSError as error:
+        reason = str(getattr(error, "reason", error)) or type(error).__name__
+        told = Message(
+            "without {name}, which could not be fetched ({error}): {left}",
+            **_told(named),
+            left=LEFT_OUT,
+            error=shown(reason, 200),
+        )
+        return {}, (told,)
+    if sha256(content).hexdigest() != named.sha256:
+        raise InvalidInput("{name} is not the file that {file} names: its digest is another.", **_told(named))
+    return {named.file_name: content}, ()
+
+
+LEFT_OUT = Message("plan, the frontier and simulated loads ask for tonnage web.")
+
+
+def _told(named: Locked) -> dict[str, str]:
+    return {"name": shown(named.file_name, 200), "file": LOCK}
+
+
+def locked(lock: bytes, package: str) -> Locked | None:
+    """What Pyodide's list says of a package; None where it has none, or is no list."""
+    try:
+        return msgspec.json.decode(lock, type=_Lock).packages.get(package)
+    except msgspec.MsgspecError:
+        return None
+
+
+class _Lock(Struct, frozen=True):
+    packages: dict[str, Locked]
+
+
+def _beside(where: Path | None, name: str) -> bytes | None:
+    """A file beside Pyodide's list, in its folder or its archive."""
+    if where is None or PurePosixPath(name).name != name:
+        return None
+    if is_folder(where):
+        return read_bytes(where / name, MAX_FILE_BYTES) if is_file(where / name) else None
+    return dict(_packed(where, (name,))).get(name)
+
+
+def _downloaded(name: str) -> bytes:
+    """A file of Pyodide's distribution. OSError where it cannot be had."""
+    from urllib.parse import quote
+    from urllib.request import urlopen
+
+    address = DISTRIBUTION.format(version=PYODIDE.partition("@")[2], name=quote(name))
+    with urlopen(address, timeout=SECONDS) as reply:  # https, of an address that is written here
+        content: bytes = reply.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise OSError(f"larger than {MAX_FILE_BYTES} bytes")
+    return content
 
 
 def _fetched(command: Sequence[str], name: str, folder: Path) -> Path:
@@ -141,11 +233,11 @@ def _core(where: Path | None) -> dict[str, bytes]:
     return files
 
 
-def _packed(where: Path) -> Iterator[tuple[str, bytes]]:
+def _packed(where: Path, names: Sequence[str] = CORE) -> Iterator[tuple[str, bytes]]:
     with tarfile.open(where) as archive:
         for member in archive:
             path = PurePosixPath(member.name)
-            if member.isfile() and path.name in CORE and len(path.parts) == 2:
+            if member.isfile() and path.name in names and len(path.parts) == 2:
                 if member.size > MAX_FILE_BYTES:
                     raise too_large(where / path.name, MAX_FILE_BYTES)
                 read = archive.extractfile(member)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from math import isfinite
 from typing import Any
@@ -70,6 +71,8 @@ def question_of(body: bytes) -> dict[str, Any]:
     >>> question_of(b'{"model": "gpt2"}')
     {'model': 'gpt2'}
     """
+    if not body.strip():
+        raise _wrong("the body is empty")
     try:
         _check_strictly(body)
         parsed = json.loads(body, object_pairs_hook=_object)
@@ -79,6 +82,8 @@ def question_of(body: bytes) -> dict[str, Any]:
         msgspec.MsgspecError,
         ValueError,
     ) as error:  # ValueError: bad UTF-8; a number of more digits than Python reads
+        if name := re.search(rb"(?<=[:,\[\s])-?(?:NaN|Infinity)(?=[\s,\]}])", body):
+            raise _wrong(Message("JSON has no {name}", name=name.group().decode())) from None
         raise _wrong(str(error).rstrip(".")) from None
     if not isinstance(parsed, dict):
         raise _wrong("it is no object")

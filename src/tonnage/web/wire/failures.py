@@ -3,13 +3,13 @@
 import logging
 from typing import Any
 
-from litestar import MediaType, Request, Response
+from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from tonnage.kernel.errors import TonnageError, shown
 from tonnage.kernel.message import Message, joined
 from tonnage.kernel.registry import nearest
-from tonnage.web.answer import Refusal, error_body, refusal
+from tonnage.web.answer import PROBLEM, Refusal, error_body, refusal
 from tonnage.web.store.routes import HANDLERS as STORE
 from tonnage.web.wire.methods import allow, asked_method, methods_of, taken_methods
 
@@ -19,7 +19,7 @@ Asking = Request[Any, Any, Any]
 
 
 def refused(_: Asking, error: Refusal) -> Response[bytes]:
-    return Response(error.body, status_code=error.code, media_type=MediaType.JSON, headers=error.headers)
+    return Response(error.body, status_code=error.code, media_type=PROBLEM, headers=error.headers)
 
 
 def wrong(request: Asking, error: TonnageError) -> Response[bytes]:
@@ -45,8 +45,8 @@ def http(request: Asking, error: HTTPException) -> Response[bytes]:
             value=asked_method(request),
         )
         headers = {"Allow": allow(methods)}
-    body = error_body(KINDS.get(code, "NotUnderstood" if code < 500 else "Internal"), message)
-    return Response(body, status_code=code, media_type=MediaType.JSON, headers=headers)
+    body = error_body(code, KINDS.get(code, "NotUnderstood" if code < 500 else "Internal"), message)
+    return Response(body, status_code=code, media_type=PROBLEM, headers=headers)
 
 
 def nowhere(request: Asking) -> str:
@@ -60,7 +60,7 @@ def nowhere(request: Asking) -> str:
 def failed(_: Asking, error: Exception) -> Response[bytes]:
     _log.error("a request failed", exc_info=error)
     return Response(
-        error_body("Internal", "the server failed; its log says why."), status_code=500, media_type=MediaType.JSON
+        error_body(500, "Internal", "the server failed; its log says why."), status_code=500, media_type=PROBLEM
     )
 
 

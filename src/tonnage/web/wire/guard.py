@@ -15,7 +15,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from litestar.types import Message as Event
 
 from tonnage.kernel.message import Message
-from tonnage.web.answer import error_body
+from tonnage.web.answer import PROBLEM, error_body
 from tonnage.web.metrics import Metrics
 from tonnage.web.settings import Settings
 
@@ -112,7 +112,7 @@ def _headers(scope: Scope) -> Mapping[str, str]:
 
 
 async def _refuse(send: Send, why: str) -> None:
-    body = error_body("Forbidden", why)
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    body = error_body(403, "Forbidden", why)
+    headers = [(b"content-type", PROBLEM.encode()), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": 403, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -16,7 +16,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from tonnage.kernel.message import Message
-from tonnage.web.answer import error_body
+from tonnage.web.answer import PROBLEM, error_body
 from tonnage.web.settings import Limits
 from tonnage.web.wire.guard import HEADERS
 
@@ -219,9 +219,9 @@ class Protocol(HttpToolsProtocol):
             )
         else:
             code, kind, why = 400, "NotUnderstood", "this is no request of HTTP/1.1."
-        body = error_body(kind, why)
+        body = error_body(code, kind, why)
         headers = [
-            (b"content-type", b"application/json"),
+            (b"content-type", PROBLEM.encode()),
             (b"content-length", b"%d" % len(body)),
             (b"connection", b"close"),
             *HEADERS,

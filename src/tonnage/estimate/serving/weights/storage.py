@@ -256,6 +256,16 @@ def is_gguf_type(stored: Storage) -> bool:
     return stored.name in FILE_TYPES and stored.name not in FLOATS
 
 
+def is_mlx(stored: Storage) -> bool:
+    """Whether the weights are in files of MLX, which its own engine alone loads."""
+    return stored.name.startswith("mlx-")
+
+
+def takes_adapters_alone(stored: Storage) -> bool:
+    """Whether weights are quantised to integers or nf4 in a way that frameworks train only adapters on."""
+    return stored.name.startswith(("awq", "gptq", "mlx-", "nf4", "fp4", "bnb"))
+
+
 def loaded_storage(model: Model, plan: ServingPlan) -> Storage:
     """How the engine holds the weights: as they are stored, or in the model's own type where it dequantises GGUF
     files when it loads them.

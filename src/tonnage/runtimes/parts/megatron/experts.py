@@ -44,7 +44,8 @@ def _forward(code: MegatronCode, op: MoE, x: Tensor) -> Tensor:
     inner = _latent(code, op, x, 0)
     permuted, chosen = _permuted(code, inner, _routed(code, op, x))
     del inner
-    dispatched, chosen = _exchanged(code, permuted), _exchanged(code, chosen)
+    # DeepEP and HybridEP take both in one call (fused_a2a.py: FusedDispatch, HybridEPDispatch)
+    dispatched, chosen = _exchanged(code, permuted), _exchanged(code, chosen, along=True)
     if not first and op.shared_size:
         shared = _shared(code, op, x)
     del x
@@ -118,13 +119,14 @@ def _permuted(code: MegatronCode, x: Tensor, probs: Tensor) -> tuple[Tensor, Ten
         return permuted, chosen
 
 
-def _exchanged(code: MegatronCode, x: Tensor) -> Tensor:
+def _exchanged(code: MegatronCode, x: Tensor, along: bool = False) -> Tensor:
     """All-to-all over expert ranks; a single one sends nothing."""
     if not code.setting.expert_parallel:
         return x
     out = code.like(x)
     shape = x.elements, x.width, x.extent
-    code.note("all_to_all", [out], [x], [], lambda _: [code.new(*shape)], Exchange("expert parallel", "all_to_all"))
+    exchange = Exchange("expert parallel", "all_to_all", along=along)
+    code.note("all_to_all", [out], [x], [], lambda _: [code.new(*shape)], exchange)
     return out
 
 

@@ -4,36 +4,58 @@ all. Exact, and small where a pool has few kinds: what is known of a pipeline be
 
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
 Path = tuple[int, int, int]  # of a stage: its kind, its first layer, the layer after its last
-Furthest = Callable[
-    [int, int, int], int
-]  # of a kind, at a place, from a layer on: the layer after the last that it can have
 
 
-def reaches_end(furthest: Furthest, most: Sequence[int], stages: int, layers: int) -> bool:
+class Reach(NamedTuple):
+    """How far stages of a kind reach at a place: `stops[start]` is the layer after the last that a stage can have whose
+    first layer is `start`; `starts` is the bit mask of the first layers that a stage of one layer at least can have.
+    """
+
+    stops: Sequence[int]
+    starts: int
+
+
+def reaches_end(furthest: Callable[[int, int], Reach], most: Sequence[int], stages: int, layers: int) -> bool:
     """Whether some order of so many stages, at most `most` of each kind, has all layers.
 
-    A run that begins later or ends earlier takes no more seconds and bytes, so of equal counts of stages the furthest
-    layer is all that matters.
+    `furthest`: of a kind at a place. For each number of stages of each kind, a bit mask holds the layers that the next
+    stage can begin with. The furthest of them alone is not enough: a stage has one layer at least, and the layer there
+    may be too large for the only kind that is left.
     """
-    front: dict[tuple[int, ...], int] = {(0,) * len(most): 0}
+    front: dict[tuple[int, ...], int] = {(0,) * len(most): 1}
     for place in range(stages):
-        later = stages - 1 - place
+        last = layers - (stages - 1 - place)
         after: dict[tuple[int, ...], int] = {}
-        for used, start in front.items():
+        for used, starts in front.items():
             for kind, room in enumerate(most):
-                if used[kind] >= room:
-                    continue
-                stop = min(furthest(kind, place, start), layers - later)
-                if stop > start:
+                if used[kind] < room and (stops := _stops(starts, furthest(kind, place), last)):
                     counts = (*used[:kind], used[kind] + 1, *used[kind + 1 :])
-                    if after.get(counts, 0) < stop:
-                        after[counts] = stop
+                    after[counts] = after.get(counts, 0) | stops
         front = after
-    return any(stop >= layers for stop in front.values())
+    return any(stops >> layers & 1 for stops in front.values())
+
+
+def _stops(starts: int, reach: Reach, last: int) -> int:
+    """The bit mask of the layers, `last` at most, before which a stage can end that begins with one of `starts`.
+
+    A run that begins later or ends earlier takes no more seconds and bytes, so neighbouring first layers end at every
+    layer from after the first of them to the furthest of the last.
+    """
+    stops, left = 0, starts & reach.starts
+    while left:
+        first = (left & -left).bit_length() - 1
+        neighbours = left >> first
+        final = first + (~neighbours & (neighbours + 1)).bit_length() - 2
+        left &= -1 << (final + 1)
+        stop = min(reach.stops[final], last)
+        if stop > first:
+            stops |= (1 << (stop + 1)) - (1 << (first + 1))
+    return stops
 
 
 def num_states(most: Sequence[int], stages: int) -> int:

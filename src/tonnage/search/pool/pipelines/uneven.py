@@ -15,7 +15,7 @@ import numpy as np
 from tonnage.search.pool.highs import Effort
 from tonnage.search.pool.pipelines.costs import SLACK, Costs, StageLayers
 from tonnage.search.pool.pipelines.programs import counted, cut, orders_of
-from tonnage.search.pool.pipelines.reachable import Furthest, Path, least_path, num_states, reaches_end
+from tonnage.search.pool.pipelines.reachable import Path, Reach, least_path, num_states, reaches_end
 from tonnage.search.pool.pipelines.stages import Stages
 
 MAX_STATES = 20_000  # counts of stages that are walked through; more are left to a program
@@ -120,20 +120,27 @@ class Pipe(Stages):
     def _reaches(self, limit: float) -> bool:
         return reaches_end(self._furthest(limit), [c.most for c in self.costs], self.stages, self.layers)
 
-    def _furthest(self, limit: float) -> Furthest:
-        """A function that gives the layer up to which a stage of a kind reaches from a given layer."""
-        known: dict[tuple[object, ...], int] = {}
-        if self.alike:
-            return lambda kind, place, start: start + self.reach(kind, place, limit)
+    def _furthest(self, limit: float) -> Callable[[int, int], Reach]:
+        """A function that gives how far stages of a kind reach at a place where none takes longer than `limit`."""
+        known: dict[tuple[object, ...], Reach] = {}
 
-        def furthest(kind: int, place: int, start: int) -> int:
-            key = kind, self._alike_place(place), start
+        def furthest(kind: int, place: int) -> Reach:
+            key = kind, self._alike_place(place)
             if key not in known:
-                allowed = np.flatnonzero(self.matrix(kind, place)[start] <= limit * SLACK)
-                known[key] = int(allowed[-1]) if len(allowed) else start
+                known[key] = self._reached(kind, place, limit)
             return known[key]
 
         return furthest
+
+    def _reached(self, kind: int, place: int, limit: float) -> Reach:
+        if self.alike:
+            reach = self.reach(kind, place, limit)
+            stops = [min(start + reach, self.layers) for start in range(self.layers)]
+        else:
+            allowed = self.matrix(kind, place)[:-1] <= limit * SLACK
+            ends = self.layers - allowed[:, ::-1].argmax(axis=1)
+            stops = np.where(allowed.any(axis=1), ends, np.arange(self.layers)).tolist()
+        return Reach(stops, sum(1 << start for start, stop in enumerate(stops) if stop > start))
 
     def _alike_place(self, place: int) -> tuple[object, ...]:
         """Equal for places where a run takes the same."""
@@ -169,7 +176,7 @@ class Pipe(Stages):
         """Whether so many seconds a stage might do, of layers that are alike: a relaxation."""
         best: list[int] = []
         for kind, c in enumerate(self.costs):
-            most = max(self.reach(kind, place, limit) for place in {0, 1 % self.stages, self.stages - 1})
+            most = max(self.reach(kind, place, limit) for place in range(self.stages))
             best += [most] * min(c.most, self.stages)
         return sum(sorted(best, reverse=True)[: self.stages]) >= self.layers
 

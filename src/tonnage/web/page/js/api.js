@@ -88,11 +88,19 @@ function once(path, read = (list) => list) {
 export const accelerators = () => once("/v1/accelerators");
 export const models = () => once("/v1/models");
 export const glossary = () => once("/v1/glossary");
+/** How far parts of the memory lie from published measurements: [{verb, runtime, part, median, p90, rows}]. */
+export const partErrors = async () => (await once("/v1/server")).part_errors;
 export const formulas = () => once("/v1/formulas");
 export const prices = () => once("/v1/prices");
 export const locale = (language) => once(`/locale/${language}.json`);
 export const model = (name) => once(`/v1/models/${encodeURIComponent(name)}${spoken === "en" ? "" : `?lang=${spoken}`}`, learn);
 export const launch = async (verb, question, signal) => learn(await (await sent("POST", "/v1/launch", inWords({ verb, ...question }), signal)).json());
+
+/** What another tool's file asks: {document, status}. Its document has `read`, the keys and the question. */
+export const check = (asked) => ask("check", asked);
+/** The formats that a verb's questions can be written in. */
+export const exports = async (verb) => (await once("/v1/server")).exports?.[verb] ?? [];
+export const exported = async (verb, format, question, signal) => (await (await sent("POST", "/v1/export", { verb, format, ...question }, signal)).json()).text;
 
 /** The options of a verb: [{name, help, unit, default, kind, group}]; kind is "text" or "switch". */
 export const options = (verb) => once(`/v1/options/${verb}`);

@@ -72,9 +72,9 @@ export function say(text) {
   if (status.textContent !== text) status.textContent = text;
 }
 
-/* Asking for a width makes the browser lay out the page, which takes longer than drawing a part: asked once until the window changes. */
+/* Asking for a width makes the browser lay out the page, which takes longer than drawing a part: asked once until the column changes. */
 const widths = new Map();
-addEventListener("resize", () => widths.clear());
+export const forgetWidths = () => widths.clear();
 
 /** The width of an element in pixels, kept under a name; of one that is hidden, `otherwise`. */
 export function widthOf(element, name, otherwise) {

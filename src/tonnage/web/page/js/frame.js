@@ -1,9 +1,10 @@
-/* The frame: tabs, language, theme, undo, link; and the fixed words of index.html. */
+/* The frame: sections, language, theme, undo, link; and the fixed words of index.html. */
+import { hush } from "./announce.js";
 import { $, $$, say } from "./dom.js";
+import { isPrinting } from "./print.js";
 import { canUndo, state, turn, undo } from "./state.js";
 import { language, speak, t } from "./words.js";
 
-const PHONE = "(max-width: 700px)";
 const remembered = { get: (name) => attempt(() => localStorage.getItem(name)), set: (name, value) => attempt(() => localStorage.setItem(name, value)) };
 
 /** A browser may forbid storage: then nothing is remembered. */
@@ -21,8 +22,8 @@ let theme = null;
 export const isDark = () => (theme ? theme === "dark" : dark.matches);
 
 function paint() {
-  document.documentElement.dataset.theme = isDark() ? "dark" : "light";
-  $("#theme").textContent = isDark() ? t("Light") : t("Dark");
+  document.documentElement.dataset.theme = isDark() && !isPrinting() ? "dark" : "light";
+  $("#theme .lbl").textContent = isDark() ? t("Light") : t("Dark");
 }
 
 /* ---- words of the frame ---- */
@@ -38,24 +39,21 @@ function name() {
   for (const each of $$("[data-lang]")) each.setAttribute("aria-pressed", String(each.dataset.lang === language()));
 }
 
-export function draw(answer) {
+/** `pins`: how many answers are pinned. */
+export function draw(answer, pins) {
   name();
   paint();
-  for (const tab of $$("[role=tab]")) {
-    const is = tab.dataset.tab === state.tab;
-    tab.setAttribute("aria-selected", String(is));
-    tab.tabIndex = is ? 0 : -1;
+  for (const link of $$("#tabs a")) {
+    const is = link.dataset.tab === state.tab;
+    if (is) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
   }
-  $("#results").setAttribute("aria-labelledby", `tab-${state.tab}`);
+  $("#pinned").hidden = !pins;
+  $("#pinned").textContent = pins;
+  $("#ask").hidden = state.tab === "compare";
   $("#undo").disabled = !canUndo();
   const said = answer ? [answer.document.question.model?.value, answer.document.question.on?.value].filter(Boolean).join(", ") : "";
-  $("#inputsum").textContent = said;
   document.title = said ? `tonnage: ${said}` : "tonnage";
-}
-
-function fold() {
-  const phone = matchMedia(PHONE).matches;
-  $("#fold").open = !phone || $("#fold").dataset.user === "open" || !state.values.model;
 }
 
 /** Takes up what the reader chose before, and listens. `redraw` draws everything anew; `back` undoes. */
@@ -64,11 +62,12 @@ export async function begin(parts, redraw) {
   const wanted = parts.get("lang") ?? remembered.get("tonnage.lang") ?? (navigator.language?.toLowerCase().startsWith("zh") ? "zh" : "en");
   await speak(wanted).catch(() => null);
   dark.addEventListener("change", paint);
-  matchMedia(PHONE).addEventListener("change", fold);
-  $("#fold > summary").addEventListener("click", () => ($("#fold").dataset.user = $("#fold").open ? "" : "open"));
-  $("#form").addEventListener("submit", (event) => event.preventDefault());
-  $("#tabs").addEventListener("click", ({ target }) => target.closest("[data-tab]") && turn(target.closest("[data-tab]").dataset.tab));
-  $("#tabs").addEventListener("keydown", arrows);
+  $("#tabs").addEventListener("click", (event) => {
+    const link = event.target.closest("[data-tab]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return; // another window
+    event.preventDefault();
+    turn(link.dataset.tab);
+  });
   $("#theme").addEventListener("click", () => {
     theme = isDark() ? "light" : "dark";
     remembered.set("tonnage.theme", theme);
@@ -82,13 +81,19 @@ export async function begin(parts, redraw) {
       redraw();
     });
   }
+  $(".skip").addEventListener("click", (event) => {
+    event.preventDefault(); // the fragment is the question's
+    $("#main").focus();
+  });
   $("#undo").addEventListener("click", undone);
+  $("#toast-undo").addEventListener("click", undone);
   $("#share").addEventListener("click", share);
   document.addEventListener("keydown", keys);
-  fold();
 }
 
 function undone() {
+  document.activeElement?.closest("#toast") && $("#undo").focus();
+  hush();
   if (undo()) say(t("Undone"));
 }
 
@@ -101,26 +106,16 @@ function keys(event) {
   undone();
 }
 
-function arrows(event) {
-  const all = $$("[role=tab]");
-  const at = all.indexOf(event.target);
-  const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: -1 }[event.key];
-  if (at < 0 || to === undefined) return;
-  event.preventDefault();
-  const tab = all.at(to % all.length);
-  turn(tab.dataset.tab);
-  tab.focus();
-}
-
-async function share({ target }) {
+async function share() {
+  const words = $("#share .lbl");
   try {
     await navigator.clipboard.writeText(location.href);
-    target.textContent = t("Copied");
+    words.textContent = t("Copied");
     say(t("Copied"));
   } catch {
     // Without a secure address a page may not copy: the address bar has the link.
-    target.textContent = t("See the address bar");
+    words.textContent = t("See the address bar");
     say(t("See the address bar"));
   }
-  setTimeout(() => (target.textContent = t("Copy link")), 1500);
+  setTimeout(() => (words.textContent = t("Copy link")), 1500);
 }

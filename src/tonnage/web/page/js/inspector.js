@@ -1,9 +1,10 @@
 /* The card of a number: where it stands, its value, how it is known, its formula, the numbers put in, what each of them is, its band, its
    source. Docked as a third column from 1240 px; below that a sheet, which Escape closes. */
-import { glossary } from "./api.js";
+import { glossary, partErrors } from "./api.js";
 import { childPath, find, number } from "./card.js";
 import { $, $$, h, say } from "./dom.js";
-import { basis } from "./marks.js";
+import { leafOf } from "./leaf.js";
+import { basis, name } from "./marks.js";
 import { human, percent, said, significant } from "./numbers.js";
 import { keepCard, state } from "./state.js";
 import { readable } from "./sources.js";
@@ -11,12 +12,14 @@ import { t, tr } from "./words.js";
 
 const SHARES = new Set(["MFU", "HFU", "goodput"]); // parts of a whole, which people say in percent
 let letters = new Map();
+let errors = []; // of parts of the memory, where rows measure them
 let opener = null;
 
-/** Learns what the letters of formulas mean. Cards are shown without that too. */
+/** Learns what the letters of formulas mean, and how far parts lie from measurements. Cards are shown without that too. */
 export async function learn() {
-  const { letters: listed } = await glossary();
+  const [{ letters: listed }, measured] = await Promise.all([glossary(), partErrors()]);
   letters = new Map(listed.map((each) => [each.letter, each]));
+  errors = measured;
 }
 
 /** Shows the card of a path; `from` is what had the focus and gets it back. */
@@ -61,20 +64,27 @@ const hint = () => [h("h2", {}, t("Pick any underlined number")), h("p", {}, t("
 
 function content({ term, trail, path: where }) {
   const [value, unit] = SHARES.has(term.name) ? [percent(term.value, 2), ""] : human(term.value, term.unit);
+  const { term: leaf, path: below } = leafOf(term, where);
   return [
     h("p", { class: "path" }, trail.map(root).join(" › ")),
-    h("h2", {}, tr(term.name)),
+    h("h2", {}, name(term)),
     h("p", { class: "big" }, value, unit ? h("small", {}, ` ${unit}`) : null),
     exact(term, value, unit),
-    h("p", {}, basis(term.basis)),
-    term.text ? [h("h3", {}, t("Formula")), h("pre", {}, formulaOf(term))] : nothingIn(term),
-    putIn(term),
-    whereList(term, where),
-    methodOf(term),
+    h("p", {}, basis(leaf.basis)),
+    leaf.text || leaf.children.length ? [h("h3", {}, leaf === term ? t("Formula") : t("Formula of its only part, {name}", { name: name(leaf) })), h("pre", {}, formulaOf(leaf))] : nothingIn(leaf),
+    putIn(leaf),
+    whereList(leaf, below),
+    practiceOf(where, term),
+    methodOf(leaf),
+    (term.said ?? []).map(([head, text]) => [h("h3", {}, head), h("p", {}, text)]),
     bandOf(where, term),
-    term.source ? [h("h3", {}, t("Source")), h("p", { class: "source" }, linked(readable(term.source)))] : null,
+    errorOf(where, term),
+    sourcesOf(leaf).map((source, at) => [at ? null : h("h3", {}, t("Source")), h("p", { class: "source" }, linked(readable(source)))]),
   ];
 }
+
+/** Its own source, or those of its parts. */
+const sourcesOf = (term) => (term.source ? [term.source] : [...new Set(term.children.map((child) => leafOf(child, "").term.source).filter(Boolean))]);
 
 const ROOTS = { run: () => t("run"), serving: () => t("serving"), ranks: () => t("Memory per GPU"), page: () => t("verdict"), facts: () => t("Facts"), advice: () => t("Next best moves"), model: () => t("Model"), host: () => t("host"), storage: () => t("storage") };
 /** What the page itself offers under a kind and a name, such as "machine: H100". */
@@ -101,7 +111,7 @@ function exact(term, value, unit) {
 
 /** A formula's own text, or how its parts are joined. */
 function formulaOf(term) {
-  if (term.children.length && !term.formula) return joined(term, (child) => tr(child.name));
+  if (term.children.length && !term.formula) return joined(term, name);
   return term.formula ? `${term.formula}: ${term.text}` : tr(term.text);
 }
 
@@ -136,10 +146,64 @@ function whereList(term, where) {
     const meaning = symbol ? h("small", {}, tr(symbol.meaning)) : null;
     return [[h("code", {}, letter), meaning], said(value, symbol?.unit ?? "")];
   });
-  const parts = term.children.map((child, i) => [tr(child.name), number(childPath(where, term, i), said(child.value, child.unit))]);
+  const parts = term.children.map((child, i) => [[name(child), madeOf(leafOf(child, "").term)], [number(childPath(where, term, i), said(child.value, child.unit)), shareOf(child, term)]]);
   const all = [...inputs, ...parts];
   return all.length ? [h("h3", {}, t("Where")), h("dl", {}, all.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]))] : null;
 }
+
+/** The formula of a part, below its name. */
+function madeOf(term) {
+  const text = term.formula ? term.text : term.children.length > 1 ? joined(term, name) : "";
+  return text.length > 1 ? h("small", { class: "made" }, h("code", {}, text.length > MOST ? `${text.slice(0, MOST)}…` : text)) : null;
+}
+const MOST = 160; // letters of the formula of a part: its own card has all of it
+
+/** How much of a sum a part is. */
+const shareOf = (child, term) => (term.combine === "sum" && term.value && child.unit === term.unit && term.children.length > 1 ? h("small", {}, percent(child.value / term.value)) : null);
+
+/* ---- in practice ---- */
+
+const isMemory = (where, term) => where === "memory" || (/^ranks›\d+$/.test(where) && term.value === answered?.memory?.value);
+
+/** The part of the memory that a path is, on the fullest rank or of all; "" of anything else. */
+const partOf = (where) => /^(?:memory|ranks›\d+)›([^›]+)$/.exec(where)?.[1] ?? "";
+
+/** What one more of what the document has slopes of adds. */
+function practiceOf(where, term) {
+  const { slopes, question } = answered ?? {};
+  if (!slopes) return null;
+  const serves = Boolean(answered.serving);
+  if (!isMemory(where, term) && partOf(where) !== (serves ? "kv cache" : "activations")) return null;
+  const [each, token] = [small(slopes.bytes_per_sequence ?? 0), small(slopes.bytes_per_token ?? 0)];
+  const lines = serves
+    ? [slopes.bytes_per_sequence ? t("One more user of {length} tokens adds {size} on each GPU.", { length: significant(lengthOf(question)), size: each }) : null, slopes.bytes_per_token ? t("One more token of context adds {size} for each user.", { size: token }) : null]
+    : [slopes.bytes_per_sequence ? t("One more sequence in a micro-batch adds {size} to the memory of the fullest GPU.", { size: each }) : null, slopes.bytes_per_token ? t("One more token in each sequence adds {size}.", { size: token }) : null];
+  const told = lines.filter(Boolean);
+  return told.length ? [h("h3", {}, t("In practice")), told.map((line) => h("p", {}, line))] : null;
+}
+
+const MIB = 2 ** 20;
+/** Bytes that are few beside the memory of a GPU. */
+const small = (bytes) => (bytes >= MIB && bytes < 1024 * MIB ? `${significant(bytes / MIB, 3)} MiB` : said(bytes, "bytes"));
+
+/** The tokens that a served request holds at its end. */
+const lengthOf = (question) => question.context?.value ?? 0;
+
+/** How far this part lies from published measurements; where nobody measured it by itself, that. */
+function errorOf(where, term) {
+  const verb = answered?.serving ? "serve" : "train";
+  const part = partOf(where) || (where.startsWith("memory›") || where.startsWith("ranks›") ? term.name : "");
+  if (!part || term.unit !== "bytes") return null;
+  const runtime = answered.question?.[verb === "serve" ? "engine" : "runtime"]?.value;
+  const found = errors.find((each) => each.verb === verb && each.part === part && each.runtime === runtime);
+  const words = found
+    ? t("± {share}: nine in ten of {n} measurements of {runtime}; half lie within {median}.", { share: share(found.p90), n: found.rows, runtime, median: share(found.median) })
+    : t("No measured rows for this part.");
+  return found || partOf(where) ? [h("h3", {}, t("Error of this part")), h("p", {}, words)] : null;
+}
+
+/** A small share in percent, with figures that matter. */
+const share = (value) => `${significant(100 * value, 2)} %`;
 
 /** A figure that a procedure makes, not a formula: which one, and of what. */
 function methodOf(term) {

@@ -1,28 +1,33 @@
 /* The draw loop: an input changes, the newest question is asked, the answer is drawn. Every section is a file of parts/ that exports
-   draw(slot, answer, state). answer: {verb, question, document, status, command, signal, settled}, the last valid one, or null; `signal` is
-   aborted when a newer question is asked, for parts that ask more; not `settled`: the next best moves are still on their way; `unadvised`: why there are none.
-   Of a `summary` the document has no trees: the verdict and the facts are drawn from it, while the trees are on their way. state: {tab, values, card, waiting, error, field, cancel}. */
+   draw(slot, answer, state, latest). answer: {verb, question, asked, document, status, command, signal, settled}, the last valid one, or null; `signal` is
+   aborted when a newer question is asked, for parts that ask more; `asked`: the tab and the inputs that it is of; not `settled`: the next best moves are still on their way; `unadvised`: why there are none.
+   Of a `summary` the document has no trees: the verdict and the facts are drawn from it, while the trees are on their way. state: {tab, values, view, card, waiting, error, field, cancel}.
+   latest: the newest answer of any tab. */
 import { announce } from "./announce.js";
 import { ask, options, Refused } from "./api.js";
 import { show } from "./card.js";
-import { $, $$, keepingFocus } from "./dom.js";
+import { $, $$, forgetWidths, keepingFocus } from "./dom.js";
 import { offerAll } from "./figures.js";
 import * as frame from "./frame.js";
 import * as hover from "./hover.js";
+import * as importing from "./import.js";
 import * as inputs from "./inputs/all.js";
+import { labelOf } from "./inputs/labels.js";
+import * as model from "./inputs/model.js";
+import { openSlot } from "./inputs/question.js";
 import * as inspector from "./inspector.js";
 import * as machine from "./machine.js";
-import * as model from "./inputs/model.js";
 import * as saved from "./saved.js";
-import { follow, onChange, question, read, state, undo, VERB } from "./state.js";
+import { follow, onChange, question, read, state, undo, VERB, VIEWS } from "./state.js";
 import { drawPatterns } from "./svg.js";
 import { t } from "./words.js";
 import * as accelerators from "./parts/accelerators.js";
 import * as advice from "./parts/advice.js";
 import * as bar from "./parts/bar.js";
 import * as bars from "./parts/bars.js";
+import * as below from "./parts/below.js";
 import * as breakdown from "./parts/breakdown.js";
-import * as examples from "./parts/examples.js";
+import * as cost from "./parts/cost.js";
 import * as facts from "./parts/facts.js";
 import * as frontier from "./parts/frontier.js";
 import * as matrix from "./parts/matrix.js";
@@ -32,17 +37,20 @@ import * as rules from "./parts/rules.js";
 import * as timeline from "./parts/timeline.js";
 import * as tray from "./parts/tray.js";
 import * as verdict from "./parts/verdict.js";
+import * as views from "./parts/views.js";
 import * as warnings from "./parts/warnings.js";
 
-const PARTS = { examples, verdict, bar, facts, warnings, tray, bars, breakdown, advice, timeline, frontier, matrix, accelerators, plan, rules, repro };
+const others = { draw: advice.drawOthers };
+const PARTS = { verdict, bar, below, advice, facts, views, bars, breakdown, timeline, cost, matrix, accelerators, frontier, others, warnings, plan, tray, rules, repro };
 const PATIENCE = 150; // ms before a question is said to take time
-const ADVISED = ["advice", "warnings", "repro"]; // parts that show the moves or what they bring, or the command that asks for them
-const FORETOLD = ["verdict", "facts"]; // parts that need no trees
-const ALONE = ["plan", "rules"]; // tabs whose parts ask for themselves
-const ALWAYS = ["examples", "verdict"]; // parts that need no answer
+const ADVISED = ["advice", "others", "warnings", "repro"]; // parts that show the moves or what they bring, or the command that asks for them
+const FORETOLD = ["verdict", "below", "facts"]; // parts that need no trees
+const ALONE = ["plan", "compare", "rules"]; // tabs whose parts ask for themselves, or nothing
+const ALWAYS = ["verdict"]; // parts that need no answer
 
 let answer = null;
 let asking = new AbortController();
+let printing = false;
 
 /** `only`: the names of some parts. */
 function draw(only = null) {
@@ -52,17 +60,32 @@ function draw(only = null) {
   if (shown) offerAll(shown.document);
   document.body.dataset.state = stateOf(shown);
   keepingFocus(() => {
-    frame.draw(shown);
-    state.field = inputs.refresh(state, shown, state.error);
+    frame.draw(shown, tray.pinned());
+    const error = inputs.draw(state, shown, state.error);
+    state.field = error?.at ? (labelOf(error.at) ?? error.at) : "";
+    $("#panel").hidden = !shown; // before its parts are drawn: what is hidden has no width
     for (const slot of $$("[data-part]")) {
-      if (only && !only.includes(slot.dataset.part)) continue;
-      const owner = slot.closest("[data-tabs]");
-      owner.hidden = !owner.dataset.tabs.split(" ").includes(state.tab) || (!shown && !ALONE.includes(state.tab) && !ALWAYS.includes(slot.dataset.part));
-      if (!owner.hidden) PARTS[slot.dataset.part].draw(slot, shown, state);
+      const { part } = slot.dataset;
+      if (only && !only.includes(part)) continue;
+      if (opened(slot, shown)) PARTS[part].draw(slot, shown, error ? { ...state, error } : state, answer);
     }
+    $("#panel").setAttribute("aria-labelledby", `view-${state.view}`);
+    tray.drawBar($("#pins"));
     inspector.drawCard(shown?.document ?? null);
     saved.draw();
+    importing.draw();
   });
+}
+
+/** Whether a section stands on the page now. What stands in a view that is closed is neither drawn nor kept. */
+function opened(slot, shown) {
+  const owner = slot.closest("[data-tabs]");
+  const view = printing ? VIEWS[0] : state.view;
+  const { tabs, views: within } = owner.dataset;
+  const closed = within !== undefined && !within.split(" ").includes(view);
+  owner.hidden = closed || !tabs.split(" ").includes(state.tab) || (!shown && !ALONE.includes(state.tab) && !ALWAYS.includes(slot.dataset.part));
+  if (within !== undefined && owner.hidden) slot.replaceChildren();
+  return !owner.hidden;
 }
 
 function stateOf(shown) {
@@ -80,7 +103,9 @@ async function refresh() {
   document.body.dataset.asking = tab;
   try {
     const asked = await questionOf(tab);
+    if (mine.signal.aborted) return;
     if (asked) {
+      inputs.draw(state, answer?.verb === VERB[tab] ? answer : null, state.error); // the sentence has the new value before the answer is there
       const short = await answered(asked, mine.signal, "summary");
       clearTimeout(slow);
       if (mine.signal.aborted) return;
@@ -106,19 +131,19 @@ async function refresh() {
   }
 }
 
-/** {verb, question} of the inputs; null where nothing is asked. */
+/** {verb, question, asked} of the inputs; null where nothing is asked. */
 async function questionOf(tab) {
   const verb = VERB[tab];
   const rows = await options(verb ?? "train");
   inputs.build(tab, rows);
   if (!verb || !state.values.model) return null;
   inputs.check();
-  return { verb, question: question(tab, new Set(rows.map((each) => each.name))) };
+  return { verb, question: question(tab, new Set(rows.map((each) => each.name))), asked: { tab, values: { ...state.values } } };
 }
 
-async function answered({ verb, question: asked }, signal, detail = "full") {
-  const reply = await ask(verb, { ...asked, advice: false }, signal, detail);
-  return { verb, question: asked, signal, settled: false, ...reply, command: null };
+async function answered({ verb, question: asks, asked }, signal, detail = "full") {
+  const reply = await ask(verb, { ...asks, advice: false }, signal, detail);
+  return { verb, question: asks, asked, signal, settled: false, ...reply, command: null };
 }
 
 /** Draws what needs no trees: a document of a thousand figures takes longer to come and to draw. */
@@ -173,31 +198,45 @@ function listen() {
     if (drawn) inspector.open(drawn.dataset.opens, $(`main [data-card="${CSS.escape(drawn.dataset.opens)}"]`));
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") inspector.close();
+    if (event.key === "Escape" && !event.defaultPrevented && !inspector.close()) (saved.hide(), importing.hide());
+    if (event.key === "/" && !event.target.closest("input, select, textarea")) {
+      event.preventDefault();
+      openSlot("model");
+    }
     const mark = event.target.closest?.('g[role="button"][data-card]');
     if (mark && (event.key === "Enter" || event.key === " ")) {
       event.preventDefault();
       inspector.open(mark.dataset.card, mark);
     }
   });
-  let width = innerWidth;
-  addEventListener("resize", () => {
-    // Drawings have the width of their column; a phone's address bar changes the height alone.
-    if (innerWidth === width) return;
-    width = innerWidth;
+  // Drawings have the width of their column: of the window, less the inspector where it stands beside.
+  let width = $("main").clientWidth;
+  new ResizeObserver(() => {
+    if ($("main").clientWidth === width) return;
+    width = $("main").clientWidth;
+    forgetWidths();
     requestAnimationFrame(() => draw());
-  });
+  }).observe($("main"));
+  addEventListener("beforeprint", () => print(true));
+  addEventListener("afterprint", () => print(false));
   addEventListener("hashchange", () => follow(location.hash));
+  views.onTurn(() => draw());
+  tray.onPins(() => draw());
   hover.listen();
   saved.listen();
+  importing.listen();
+}
+
+/** Paper has the parts of the memory, whichever view is open. */
+function print(is) {
+  if (printing === is) return;
+  printing = is;
+  draw();
 }
 
 drawPatterns($("#patterns"));
 const parts = await read(location.hash);
-await frame.begin(parts, () => {
-  inputs.forget();
-  refresh();
-});
+await frame.begin(parts, refresh);
 // Lists that make the page better, without which it works: names of models and machines, meanings of letters.
 await Promise.allSettled([model.learn(), machine.learn(), inspector.learn()]);
 onChange(refresh);

@@ -25,14 +25,16 @@ const known = (value) => value !== null && value !== undefined;
 /** Whether anything is known of how fast it then is. */
 export const isTimed = (move) => known(move.time_change) || known(move.tpot_seconds) || known(move.step_seconds);
 
-/** The move to make, or null. Where it fits already only what changes neither workload nor numerics and saves time or money; else the cheapest such, and
-    where there is none the first that fits. All of them fit and meet the targets at the high end of the error band. */
+/** The move to make, or null. Where it fits already only what changes neither workload nor numerics and saves time or money. Else the cheapest that keeps
+    the machine too, which is what somebody has; then another machine, then what changes more, each of known speed first. All of them fit and meet the
+    targets at the high end of the error band. */
 export function recommended(document) {
   const good = document.advice.filter((move) => move.fits && meets(move, document));
   const same = good.filter((move) => ["nothing", "machine"].includes(move.changes));
   if (kindOf(document.verdict) === "fits" && !document.verdict.missed && !missedOf(document)) return same.filter(saves).sort(byMoney)[0] ?? null;
-  const timed = same.filter(isTimed);
-  return [...(timed.length ? timed : same)].sort(byMoney)[0] ?? good[0] ?? null;
+  const own = same.filter((move) => move.changes === "nothing" && isTimed(move));
+  const [found] = [own, same.filter(isTimed), same, good.filter(isTimed), good].find((moves) => moves.length)?.toSorted(byMoney) ?? [];
+  return found ?? null;
 }
 
 const saves = (move) => (move.usd_change ?? 0) < 0 || (!known(move.usd_change) && (move.time_change ?? 0) < 0);

@@ -26,6 +26,7 @@ const PHRASES = {
   expert_parallel_size: (value) => t("expert parallelism {n}", { n: count(value) }),
   data_parallel_size: (value) => t("data parallelism {n}", { n: count(value) }),
   micro_batch_size: (value) => t("a micro batch of {n}", { n: count(value) }),
+  num_microbatches: (value) => t("{n} micro-batches", { n: count(value) }),
   global_batch_size: (value) => t("a global batch of {n}", { n: count(value) }),
   sequence_length: (value) => t("sequences of {n} tokens", { n: count(value) }),
   context: (value) => t("a context of {n} tokens", { n: count(value) }),

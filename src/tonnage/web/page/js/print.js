@@ -3,6 +3,9 @@ import { $$ } from "./dom.js";
 
 let before = null;
 
+/** Whether the page is being printed. */
+export const isPrinting = () => before !== null;
+
 addEventListener("beforeprint", () => {
   const root = document.documentElement;
   const folded = $$("details").filter((each) => !each.open);

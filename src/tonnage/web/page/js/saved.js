@@ -24,22 +24,30 @@ let written = ""; // the language in which the form stands
 const body = () => $("#saved-body");
 
 export function listen() {
-  $("#saved").addEventListener("toggle", () => $("#saved").open && load());
-  for (const way of ["#to-saved", "#to-saved-phone"]) $(way).addEventListener("click", show);
+  $("#to-saved").addEventListener("click", () => ($("#saved").hidden ? show() : hide()));
+  $("#saved-close").addEventListener("click", hide);
 }
 
-/** From the head of the page: the panel, opened. */
+/** The panel, opened. */
 function show() {
-  $("#fold").open = true;
-  $("#saved").open = true;
+  $("#saved").hidden = false;
+  $("#to-saved").setAttribute("aria-expanded", "true");
   draw();
-  $("#saved > summary").focus();
-  $("#saved").scrollIntoView({ block: "start" });
+  load();
+  $("#h-saved").focus();
+}
+
+/** The panel, closed; the focus goes back to what opened it. */
+export function hide() {
+  if ($("#saved").hidden) return;
+  $("#saved").hidden = true;
+  $("#to-saved").setAttribute("aria-expanded", "false");
+  $("#to-saved").focus();
 }
 
 /** Brought up to date with what the page asks now. */
 export function draw() {
-  if (!$("#saved").open) return;
+  if ($("#saved").hidden) return;
   if (panel.absent) return void body().replaceChildren(h("p", { class: "note" }, panel.absent()));
   if (written !== language() || !$("#saved-form")) {
     const name = $("#saved-name")?.value ?? "";

@@ -9,7 +9,7 @@ const OTHER_FORMS = ["frontier", "for_my_machine", "simulate", "trace", "percent
 /** {verb, question} of what the page shows; null where it asks nothing. Throws Refused where a pasted config is no JSON. */
 export async function asked() {
   const { tab } = state;
-  if (!state.values.model || tab === "rules") return null;
+  if (!state.values.model || (tab !== "plan" && !VERB[tab])) return null;
   if (tab === "plan") return { verb: "plan", question: planned() };
   const rows = await options(VERB[tab]);
   return { verb: VERB[tab], question: question(tab, new Set(rows.map((each) => each.name))) };

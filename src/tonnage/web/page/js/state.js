@@ -1,11 +1,13 @@
-/* What the page shows, and nothing else: a tab, the inputs that were set, the open card. All of it stands in the URL's fragment, so that
+/* What the page shows, and nothing else: a tab, the inputs that were set, the view of the answer that is open, the open card. All of it stands in the URL's fragment, so that
    a copied link shows the same. Language and theme are the reader's own, and stay on the reader's machine. */
 import { pack, unpack } from "./packing.js";
 import { configOf, isPasted } from "./pasted.js";
 
-export const TABS = ["train", "tune", "serve", "plan", "rules"];
-/** The verb whose answer a tab shows. The parts of plan and rules ask for themselves. */
-export const VERB = { train: "train", tune: "train", serve: "serve", plan: null, rules: null };
+export const TABS = ["serve", "train", "tune", "plan", "compare", "rules"];
+/** The verb whose answer a tab shows. The parts of plan and rules ask for themselves; compare shows what was pinned. */
+export const VERB = { train: "train", tune: "train", serve: "serve", plan: null, compare: null, rules: null };
+/** The views of an answer: one is open. */
+export const VIEWS = ["memory", "time", "cost", "options", "sure"];
 /** Options of training that belong to the tab that tunes. */
 export const TUNING = ["method", "lora_rank", "lora_targets", "lora_dropout", "base_weights", "upcast_base", "trainable_layers"];
 const CLUSTER = "8xH100-SXM-80GB";
@@ -14,7 +16,7 @@ const METHOD = "lora";
 export const MISCOUNTED = ["nodes", "each"];
 
 /** `values`: option name -> text, as it is typed; only what was set. `model` may be the text of a config.json. */
-export const state = { tab: "train", values: {}, card: "" };
+export const state = { tab: "train", values: {}, card: "", view: VIEWS[0] };
 
 /** The question that a page without one opens on. */
 export const START = {
@@ -84,6 +86,12 @@ export function keepCard(path) {
   write();
 }
 
+/** Opens another view of the answer; nothing is asked again. */
+export function keepView(view) {
+  state.view = view;
+  write();
+}
+
 /** What the picker shows before anybody chose. */
 export const cluster = () => state.values.on ?? CLUSTER;
 
@@ -109,6 +117,7 @@ async function write() {
     if (name === "model" && text.length > 200) parts.set("config", await pack(text));
     else parts.set(name, text);
   }
+  if (state.view !== VIEWS[0]) parts.set("view", state.view);
   if (state.card) parts.set("card", state.card);
   // A pasted config takes a moment to pack: what was typed since has written already.
   if (turnOf === writing) history.replaceState(null, "", `#${parts}`);
@@ -120,12 +129,13 @@ export async function read(fragment) {
   const values = {};
   for (const [name, text] of parts) {
     if (name === "config") values.model = await unpack(text);
-    else if (!["tab", "card", "lang", "theme"].includes(name) && /^[a-z][a-z0-9_]*$/.test(name)) values[name] = text;
+    else if (!["tab", "view", "card", "lang", "theme"].includes(name) && /^[a-z][a-z0-9_]*$/.test(name)) values[name] = text;
   }
   state.tab = TABS.includes(parts.get("tab")) ? parts.get("tab") : "train";
   state.values = values;
   untouched = !parts.has("tab") && !Object.keys(values).length;
   if (untouched) Object.assign(state, { tab: START.tab, values: { ...START.values } });
+  state.view = VIEWS.includes(parts.get("view")) ? parts.get("view") : VIEWS[0];
   state.card = parts.get("card") ?? "";
   return parts;
 }

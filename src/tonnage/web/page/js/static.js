@@ -9,6 +9,7 @@ const waiting = []; // questions that the worker has not been given: the first i
 let asked = null; // the one that it answers
 let state = "loading";
 let number = 0;
+let share = 0; // of what is loaded that is there
 
 const aborted = () => new DOMException("a newer question is asked", "AbortError");
 
@@ -35,6 +36,10 @@ function failed(why) {
 
 worker.onmessage = ({ data }) => {
   if (data.failed) return failed(data.failed);
+  if ("progress" in data) {
+    share = Math.max(share, data.progress);
+    return tell();
+  }
   if (!data.ready) return settle(data);
   state = "ready";
   tell();
@@ -46,7 +51,11 @@ worker.onerror = (event) => failed(event.message ?? "the worker did not start");
 function tell() {
   const line = $("#python");
   line.hidden = state === "ready";
-  line.textContent = state === "failed" ? t("Python could not be loaded: see the browser's console.") : t("Loading Python, which answers in this browser: some 15 MB, once.");
+  const words = state === "failed" ? t("Python could not be loaded: see the browser's console.") : t("Loading Python, which answers in this browser, once: {share} %", { share: Math.floor(100 * share) });
+  if (line.textContent !== words) line.textContent = words;
+  line.setAttribute("aria-label", t("Loading Python"));
+  line.setAttribute("aria-valuenow", Math.floor(100 * share));
+  if (state === "failed") line.setAttribute("role", "alert");
 }
 
 /** A question leaves the queue when a newer one is asked; what the worker computes already is computed, and thrown away. */

@@ -1,30 +1,10 @@
-/* What was refused, under the input that the message names, with buttons for what the message says would work. */
-import { $, $$, h } from "../dom.js";
+/* What was refused: the input that it is about, and buttons for what the message says would work. */
+import { html } from "../../vendor/preact.js";
+import { announceNext } from "../announce.js";
+import { clusterText, machineOf } from "../machine.js";
 import { change, cluster, MISCOUNTED, state } from "../state.js";
-import { machineOf, clusterText } from "../machine.js";
 import { tr } from "../words.js";
-import { inLabels, labelOf } from "./labels.js";
-
-/** Shows an error under its field, or none. Returns the field's name, "" where the message names none. */
-export function show(error, options) {
-  for (const place of $$(".err")) {
-    place.hidden = true;
-    place.replaceChildren();
-  }
-  for (const input of $$('#form [aria-invalid="true"]')) input.removeAttribute("aria-invalid");
-  if (!error) return "";
-  const field = error.field || fieldOf(error.message, options);
-  const input = inputOf(field);
-  const place = placeOf(field, input);
-  if (!place) return "";
-  place.hidden = false;
-  place.replaceChildren(inLabels(tr(error.message)), h("br"), ...repairs(error.message, field));
-  input?.setAttribute("aria-invalid", "true");
-  if (input && !(input.getAttribute("aria-describedby") ?? "").split(" ").includes(place.id)) {
-    input.setAttribute("aria-describedby", `${input.getAttribute("aria-describedby") ?? ""} ${place.id}`.trim());
-  }
-  return field;
-}
+import { inLabels } from "./labels.js";
 
 const KINDS = [
   [/^(on: )?a cluster (may have|needs)/, "nodes"],
@@ -34,10 +14,12 @@ const KINDS = [
   [/no training runtime is called/, "runtime"],
   [/no serving engine is called/, "engine"],
 ];
+const OWN = ["model", "on", "nodes", "each"]; // inputs that are no options of a verb's table
 
-/** The option that a message is about: the first that it names which was set; else the first that it names. */
-function fieldOf(message, options) {
-  for (const [pattern, field] of KINDS) if (pattern.test(message) && (field in OWN || options.has(field))) return about(field);
+/** The option that an error is about: the first that its message names which was set; else the first that it names; "" where it names none. */
+export function fieldOf({ field, message }, options) {
+  if (field) return field;
+  for (const [pattern, name] of KINDS) if (pattern.test(message) && (OWN.includes(name) || options.has(name))) return about(name);
   return named(message, options)[0] ?? (/\b(hub|huggingface|file|folder|JSON)\b/i.test(message) ? "model" : "");
 }
 
@@ -55,17 +37,6 @@ function named(message, options) {
   return [...found.filter((name) => name in state.values), ...found];
 }
 
-// Inputs that are no rows of options: each with its own, and the place of its messages.
-const OWN = { model: ["#model", "#model-err"], on: ["#machine", "#machine-err"], nodes: ["#nodes", "#counts-err"], each: ["#each", "#counts-err"] };
-
-const inputOf = (field) => $(OWN[field]?.[0] ?? `#in-${CSS.escape(field)}`);
-
-function placeOf(field, input) {
-  if (field in OWN) return $(OWN[field][1]);
-  if (!input) return null;
-  return document.getElementById(`in-${field}-err`) ?? $("#parallel-err");
-}
-
 /** Values that the message offers: those after "Did you mean", "Nearest", "Known", "can hold", "must be". */
 export function offered(message) {
   const [, meant] = /Did you mean ([^?]*)\?/.exec(message) ?? [];
@@ -76,23 +47,21 @@ export function offered(message) {
   return must ? [must] : [];
 }
 
-function repairs(message, field) {
-  return offered(message)
-    .slice(0, MISCOUNTED.includes(field) ? 0 : 6)
-    .map((value) => h("button", { type: "button", class: "btn", "data-repair": value, onclick: () => mend(field, value) }, value));
+/** [value, what a press does] of each repair. */
+export function repairsOf({ message }, field) {
+  if (!field || MISCOUNTED.includes(field)) return [];
+  return offered(message).slice(0, 6).map((value) => [value, () => mend(field, value)]);
 }
 
 function mend(field, value) {
-  if (field === "on") {
-    const { nodes, each } = machineOf(cluster());
-    return change({ on: clusterText(nodes, each, value) });
-  }
-  // The input that has the focus is left alone by what is drawn next: it is written here.
-  const input = inputOf(field);
-  if (input) input.value = value;
-  change({ [field]: value });
-  input?.focus();
+  announceNext();
+  if (field !== "on") return change({ [field]: value });
+  const { nodes, each } = machineOf(cluster());
+  change({ on: clusterText(nodes, each, value) });
 }
 
-/** The words of a field, as they stand beside its input. */
-export const wordsOf = (field) => labelOf(field) ?? field;
+/** The words of an error with its repairs, below the input that it is about. */
+export function Problem({ error, field, id }) {
+  if (!error || error.at !== field) return null;
+  return html`<p class="err" id=${id}>${inLabels(tr(error.message))} ${repairsOf(error, field).map(([value, press]) => html`<button type="button" class="btn" data-repair=${value} onClick=${press}>${value}</button>`)}</p>`;
+}

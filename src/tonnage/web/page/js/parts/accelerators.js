@@ -106,7 +106,7 @@ function row(cell, { serve, runs, list, now, kind, sum, load }) {
   const source = found ? `${found.source}, ${found.as_of}` : (cell.price ?? "");
   const estimated = { text: t("estimated as a whole for {machine}", { machine: cell.on }) };
   const take = () => change({ ...load, on: cell.on, data_parallel_size: null, num_microbatches: null, ...(serve ? { tensor_parallel_size: null, pipeline_parallel_size: cell.pipeline_parallel_size > 1 ? cell.pipeline_parallel_size : null } : {}) });
-  const name = h("button", { type: "button", class: "take", "data-key": root, "aria-label": `${t("Apply")}: ${cell.on}`, title: t("Apply"), disabled: !fits, onclick: take }, cell.accelerator);
+  const name = h("button", { type: "button", class: "take", "data-key": root, "aria-label": t("{name}: apply {machine}", { name: cell.accelerator, machine: cell.on }), title: t("Apply"), disabled: !fits, onclick: take }, cell.accelerator);
   const rented = cell.accelerators_paid > cell.accelerators ? h("small", { title: t("{paid} accelerators are paid for: they are rented as a whole machine", { paid: fixed(cell.accelerators_paid) }) }, " ", t("({paid} paid)", { paid: fixed(cell.accelerators_paid) })) : null;
   const count = fits ? [cell.verdict === "tight" ? [icon("tight"), " "] : null, given("accelerators", t("accelerators"), cell.accelerators, "accelerators", fixed(cell.accelerators), { text: t("the fewest of this kind on which the workload fits") }), rented] : noneOf(cell);
   return h("tr", { "aria-current": cell.accelerator === now ? "true" : null, onclick: (event) => fits && !event.target.closest("button") && take() },

@@ -1,5 +1,5 @@
 /* The decision: changes that were estimated again as one table, the recommended first, each with a button that makes it; the nearest miss where none
-   fits. */
+   fits. What does not stand beside the verdict stands among the options. */
 import { figure, number, offer, path } from "../card.js";
 import { h, icon, section } from "../dom.js";
 import { WORDS } from "../marks.js";
@@ -7,16 +7,16 @@ import { apply, named, recommended } from "../moves.js";
 import { change, compact, gib, said, usd } from "../numbers.js";
 import { fateOf } from "../targets.js";
 import { t, tr } from "../words.js";
+import { turnTo } from "./views.js";
 
-const FIRST = 4; // moves that are shown at once
-let unfolded = false; // the others stay open while the answer changes
+const FIRST = 3; // moves that stand beside the verdict
 
 const CHANGES = {
-  nothing: () => t("nothing else"),
-  machine: () => t("the machine"),
-  workload: () => t("the workload"),
-  numerics: () => t("the numerics"),
-  method: () => t("the method"),
+  nothing: () => t("workload and numerics stay"),
+  machine: () => t("changes the machine"),
+  workload: () => t("changes the workload"),
+  numerics: () => t("changes the numerics"),
+  method: () => t("changes the method"),
 };
 
 export function draw(slot, answer) {
@@ -27,25 +27,41 @@ export function draw(slot, answer) {
   if (!answer.settled) return slot.children.length ? undefined : section(slot, title, null, h("p", { class: "note waiting" }, t("Working it out…")));
   const { document } = answer;
   offer("advice", document.advice.map((move) => terms(move, document)));
-  const redraw = () => draw(slot, answer);
-  const found = answer.unadvised ? [h("p", { class: "note" }, tr(answer.unadvised))] : [decision(answer, redraw), miss(document)];
+  const found = answer.unadvised ? [h("p", { class: "note" }, tr(answer.unadvised))] : [decision(answer), miss(document)];
   section(slot, title, null, ...found);
 }
 
-function decision({ document, verb }, redraw) {
-  const { advice } = document;
-  if (!advice.length) return document.nearest_miss ? null : h("p", { class: "note" }, t("None that was tried is better."));
+/** The changes that have no room beside the verdict. */
+export function drawOthers(slot, answer) {
+  const others = answer?.settled && !answer.unadvised ? ordered(answer.document).slice(FIRST) : [];
+  if (!others.length) return slot.replaceChildren();
+  section(slot, t("Other changes"), t("Estimated again as a whole, as those beside the verdict"), tableOf(others, answer));
+}
+
+/** All changes, the recommended first. */
+function ordered(document) {
   const best = recommended(document);
-  const order = [...(best ? [best] : []), ...advice.filter((move) => move !== best)];
-  const shown = unfolded ? order : order.slice(0, FIRST);
-  const heads = [[t("Suggestion"), "l"], [t("GiB per GPU"), ""], [verb === "serve" ? t("TPOT, tokens/s") : t("Speed"), ""], [t("USD per 1M tokens"), ""], [t("What it changes"), "l"]];
-  const table = h("table", { class: "decision" }, h("caption", { class: "vh" }, t("Suggestions (re-estimated)")),
+  return [...(best ? [best] : []), ...document.advice.filter((move) => move !== best)];
+}
+
+function tableOf(moves, { document, verb }) {
+  const { advice } = document;
+  const best = recommended(document);
+  const heads = [[t("Change"), "l"], [t("GiB per GPU"), ""], [verb === "serve" ? t("TPOT, tokens/s") : t("Speed"), ""], [t("USD per 1M tokens"), ""]];
+  return h("table", { class: "decision" }, h("caption", { class: "vh" }, t("Suggestions (re-estimated)")),
     h("thead", {}, h("tr", {}, heads.map(([words, kind]) => h("th", { scope: "col", class: kind || null }, words)), h("th", { scope: "col" }, h("span", { class: "vh" }, t("Apply"))))),
-    h("tbody", {}, now(document, verb), shown.map((move) => row(move, advice.indexOf(move), document, verb, move === best))));
+    h("tbody", {}, now(document, verb), moves.map((move) => row(move, advice.indexOf(move), document, verb, move === best))));
+}
+
+function decision(answer) {
+  const { document } = answer;
+  if (!document.advice.length) return document.nearest_miss ? null : h("p", { class: "note" }, t("None that was tried is better."));
+  const order = ordered(document);
+  const more = order.length - FIRST;
   return [
-    table,
-    order.length > FIRST ? h("button", { type: "button", class: "btn more", "data-key": "more moves", id: "more-moves", "aria-expanded": String(unfolded), onclick: () => ((unfolded = !unfolded), redraw()) }, unfolded ? t("Fewer") : t("{n} more", { n: order.length - FIRST })) : null,
-    best ? null : h("p", { class: "note" }, t("No change recommended: none meets every target and leaves workload and numerics as they are.")),
+    tableOf(order.slice(0, FIRST), answer),
+    recommended(document) ? null : h("p", { class: "note" }, t("No change recommended: none meets every target and leaves workload and numerics as they are.")),
+    more > 0 ? h("button", { type: "button", class: "btn plain more", "data-key": "more moves", id: "more-moves", onclick: () => turnTo("options") }, t("{n} more among the options", { n: more })) : null,
   ];
 }
 
@@ -53,7 +69,7 @@ function decision({ document, verb }, redraw) {
 function now({ verdict, serving, run, cost, step_time: step }, verb) {
   const million = verb === "serve" ? serving?.cost_per_million_tokens?.value : cost && (run?.seconds ? cost.value / run.tokens.value * 1e6 : run?.tokens_per_second && step ? cost.value / (run.tokens_per_second.value * step.value) * 1e6 : null);
   const speed = verb === "serve" ? serving?.tpot_seconds && said(serving.tpot_seconds.value, "seconds") : run?.tokens_per_second && rate(run.tokens_per_second.value);
-  return h("tr", { class: "now" }, h("th", { scope: "row" }, t("Now")), cell(t("GiB per GPU"), gib(verdict.needed_bytes)), cell(t("Speed"), speed || DASH), cell(t("USD per 1M tokens"), known(million) ? usd(million) : DASH), h("td", { class: "l" }), h("td"));
+  return h("tr", { class: "now" }, h("th", { scope: "row" }, t("Now")), cell(t("GiB per GPU"), gib(verdict.needed_bytes)), cell(t("Speed"), speed || DASH), cell(t("USD per 1M tokens"), known(million) ? usd(million) : DASH), h("td"));
 }
 
 const DASH = "–";
@@ -65,7 +81,7 @@ const cell = (head, ...body) => h("td", { "data-head": head }, h("span", {}, bod
 function row(move, i, document, verb, best) {
   const kind = move.fits ? fateOf(move, document) : "no";
   const words = { fits: WORDS.fits, tight: () => t("may miss the targets"), no: () => (move.fits ? t("Fits, misses the targets") : WORDS.no()) };
-  const notes = [h("span", { class: kind }, icon(kind), " ", words[kind]()), market(move)].filter(Boolean);
+  const notes = [h("span", { class: kind }, icon(kind), " ", words[kind]()), CHANGES[move.changes](), market(move)].filter(Boolean);
   return h(
     "tr",
     { class: best ? "best" : null, "data-move": move.text },
@@ -73,7 +89,6 @@ function row(move, i, document, verb, best) {
     cell(t("GiB per GPU"), gib(document.verdict.needed_bytes), " → ", number(path("advice", i, "freed"), gib(move.needed_bytes))),
     cell(t("Speed"), speed(move, i, document, verb)),
     cell(t("USD per 1M tokens"), money(move, i)),
-    h("td", { class: "l", "data-head": t("What it changes") }, CHANGES[move.changes]()),
     h("td", {}, apply(move, best ? "go" : "")),
   );
 }

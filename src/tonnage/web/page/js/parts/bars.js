@@ -1,8 +1,8 @@
 /* Memory of each group of ranks as one bar: its components, the usable and capacity lines, the error band, and red hatch beyond what is usable.
    Where all ranks are alike the bar below the verdict says it all. */
-import { childPath, number, path } from "../card.js";
+import { number, path } from "../card.js";
 import { h, section, widthOf } from "../dom.js";
-import { name, patternOf } from "../marks.js";
+import { segmentsOf } from "../marks.js";
 import { capacityOf } from "../machine.js";
 import { fixed, gib, powers } from "../numbers.js";
 import { fullestOf, groupName, groupNote, groupsOf } from "../ranks.js";
@@ -55,14 +55,14 @@ function bar(group, y, x, usable, spread) {
   const height = ROW - 12;
   const total = group.term.value;
   let at = 0;
-  const drawn = group.term.children.map((part, index) => {
+  const drawn = segmentsOf(group.term, path("ranks", group.index)).map(({ term, value, label: words, pattern, where }) => {
     const from = x(at);
-    at += part.value;
+    at += value;
     const width = x(at) - from;
     if (width < 0.25) return null;
     // One pixel of background keeps neighbours apart.
-    const shape = { x: from, y, width: Math.max(width - 1, 0.75), height, fill: `url(#p-${patternOf(part.name)})` };
-    return s("rect", { class: "seg-part", "data-part-name": part.name, "data-opens": childPath(path("ranks", group.index), group.term, index), ...shape }, title(`${name(part)} ${gib(part.value, 2)} GiB`));
+    const shape = { x: from, y, width: Math.max(width - 1, 0.75), height, fill: `url(#p-${pattern})`, stroke: pattern === "reserved" ? "var(--c-reserved)" : null };
+    return s("rect", { class: "seg-part", "data-part-name": term.name, "data-opens": where, ...shape }, title(`${words} ${gib(value, 2)} GiB`));
   });
   return [drawn, usable && total > usable ? beyond(x(usable), x(total), y, height, total - usable) : null, spread && bracket(x(total * spread[0]), x(total * spread[1]), y, height)];
 }
@@ -99,14 +99,16 @@ function lines(usable, capacity, x, bottom, width) {
 /** What the patterns mean; with `figures` also how much of each there is on the fullest rank. */
 export function key(document, groups, figures = false) {
   const full = fullestOf(groups);
-  const much = (part) => (figures ? [" ", number(childPath(path("ranks", full.index), full.term, full.term.children.indexOf(part)), gib(part.value))] : []);
-  const parts = full.term.children.filter((part) => groups.some((group) => group.term.children.some((child) => child.name === part.name && child.value)));
+  const much = ({ where, value }) => (figures ? [" ", number(where, gib(value))] : []);
+  const all = groups.flatMap((group) => group.term.children);
+  const parts = segmentsOf(full.term, path("ranks", full.index)).filter(({ term, value }) => value || all.some((child) => child.name === term.name && child.value));
+  const ends = (low, high) => [h("span", { class: "nw" }, number(path("page", "low"), gib(low)), "–", number(path("page", "high"), gib(high)))];
   const band = s("svg", { class: "sw chart", "aria-hidden": "true" }, s("rect", { class: "bandbox", width: 18, height: 12 }), s("path", { class: "band", d: "M1 2v8M1 6H17m0 -4v8" }));
   const over = s("svg", { class: "sw", "aria-hidden": "true" }, s("rect", { class: "over", x: 1, y: 1, width: 16, height: 10 }));
   const beyondUsable = groups.some((group) => group.term.value > (document.verdict.usable_bytes ?? Infinity));
   return legend([
-    ...parts.map((part) => [patternOf(part.name), name(part), ...much(part)]),
-    ...(document.verdict.band ? [[band, t("error band"), ...(figures ? [` ${document.verdict.band.map((edge) => gib(edge)).join("–")}`] : [])]] : []),
+    ...parts.map((part) => [part.pattern, part.label, ...much(part)]),
+    ...(document.verdict.band ? [[band, t("error band"), ...(figures ? ends(...document.verdict.band) : [])]] : []),
     ...(beyondUsable ? [[over, t("over the usable line")]] : []),
   ]);
 }

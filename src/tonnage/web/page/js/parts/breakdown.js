@@ -1,7 +1,7 @@
 /* The table behind the bars: each component on each group of ranks; a row opens into the parts that make it, down to the formulas. */
 import { childPath, number, path } from "../card.js";
 import { fill, h, scroll } from "../dom.js";
-import { basis, name, patternOf } from "../marks.js";
+import { basis, isUnused, name, segmentsOf } from "../marks.js";
 import { fixed, gib, percent } from "../numbers.js";
 import { fullestOf, groupName, groupsOf, momentOf } from "../ranks.js";
 import { swatch } from "../svg.js";
@@ -17,7 +17,7 @@ export function draw(slot, answer, state) {
   const full = fullestOf(groups);
   const shown = groups.length > MOST ? [full, ...groups.filter((group) => group !== full).slice(0, MOST - 1)] : groups;
   const table = { document, full, shown, alone: groups.length === 1, redraw: () => draw(slot, answer, state) };
-  const body = rows(table, full.term, path("ranks", full.index), 0);
+  const body = components(table);
   slot.replaceChildren(
     scroll(
       t("Memory breakdown"),
@@ -49,23 +49,34 @@ function head(table) {
 
 /** A row for each child of a TERM, and below it those of its own children where it is open. */
 function rows(table, term, where, depth) {
-  return term.children.flatMap((child, index) => {
-    const at = childPath(where, term, index);
-    const below = open.has(at) && child.unit === "bytes" ? rows(table, child, at, depth + 1) : [];
-    return [row(table, child, at, depth), ...below];
-  });
+  return term.children.flatMap((child, index) => (isUnused(child) ? [] : withParts(table, row(table, child, childPath(where, term, index), depth), child, childPath(where, term, index), depth)));
 }
 
-function row(table, child, at, depth) {
+/** The components of a rank, as the bar has them. */
+function components(table) {
+  table.segments = new Map(table.shown.map((group) => [group, segmentsOf(group.term, path("ranks", group.index))]));
+  return table.segments.get(table.full).flatMap((segment) => withParts(table, row(table, segment.term, segment.at, 0, segment), segment.term, segment.at, 0));
+}
+
+const withParts = (table, drawn, term, at, depth) => [drawn, ...(open.has(at) && term.unit === "bytes" ? rows(table, term, at, depth + 1) : [])];
+
+/** The same component on another group of ranks. */
+function component(segments, { term }) {
+  const found = segments.find((each) => each.term.name === term.name);
+  return found ? number(found.where, gib(found.value, 2)) : "";
+}
+
+/** `segment`: of a component, what the bar has of it. */
+function row(table, child, at, depth, segment = null) {
   const top = depth === 0;
-  const cells = table.shown.map((group) => h("td", { class: side(table, group) }, cell(table, group, at)));
+  const cells = table.shown.map((group) => h("td", { class: side(table, group) }, segment ? component(table.segments.get(group), segment) : cell(table, group, at)));
   const whole = table.full.term.value;
-  const byteShare = child.unit === "bytes" && whole ? percent(child.value / whole) : "";
+  const byteShare = child.unit === "bytes" && whole ? percent((segment ?? child).value / whole) : "";
   const attributes = top ? { "data-part-name": child.name } : { class: "deep" };
   return h(
     "tr",
     attributes,
-    h("th", { scope: "row", class: `depth${Math.min(depth, 5)}` }, h("div", { class: "rowhead" }, opener(table, child, at), top ? swatch(patternOf(child.name)) : null, h("span", {}, name(child)))),
+    h("th", { scope: "row", class: `depth${Math.min(depth, 5)}` }, h("div", { class: "rowhead" }, opener(table, child, at), segment ? swatch(segment.pattern) : null, h("span", {}, segment?.label ?? name(child)))),
     cells,
     h("td", { class: "opt opt2" }, byteShare),
     h("td", { class: "l" }, basis(child.basis)),

@@ -5,7 +5,7 @@ import { $, $$, h, say, section } from "../dom.js";
 import { fixed, said, significant } from "../numbers.js";
 import { promptWords } from "../prompts.js";
 import { change } from "../state.js";
-import { chart, label, legend, s, ticks, title } from "../svg.js";
+import { axisTicks, chart, label, legend, placeLabels, s, title, widthOfText } from "../svg.js";
 import { t } from "../words.js";
 import { later, shown, without } from "./later.js";
 
@@ -44,9 +44,9 @@ function picture(slot, { points, question }, answer) {
   const marks = points.toSorted((a, b) => a.pareto - b.pareto || a.tokens_per_second_per_user - b.tokens_per_second_per_user).map((point) => mark(point, x, y));
   marks.at(-1).setAttribute("tabindex", "0");
   const made = chart(width, HIGH, t("Frontier: speed per user against throughput per accelerator"), axes(width, x, y, far, high),
-    target ? wanted(target, x) : null,
+    target ? wanted(target, x, width) : null,
     s("path", { class: "front", d: `M${best.map((point) => `${x(point.tokens_per_second_per_user)} ${y(point.tokens_per_second_per_gpu)}`).join("L")}` }),
-    marks, now ? standing(now, x, y, width) : null);
+    now ? standing(now, x, y, points) : null, marks, named({ best, now, points, target }, x, y, width));
   made.setAttribute("role", "group");
   made.addEventListener("keydown", move);
   return [made, key(points), h("div", { class: "chosen", "data-chosen": "" }, chosen ? details(chosen) : h("p", { class: "note" }, t("Arrow keys go from mark to mark; Enter opens one."))), h("p", { class: "note" }, t("TTFT: {prompts}.", { prompts: promptWords(question) }))];
@@ -61,19 +61,26 @@ function here({ question, serving }) {
 function axes(width, x, y, far, high) {
   const bottom = HIGH - BELOW;
   return [
-    ticks(far).map((value) => [s("path", { class: "grid", d: `M${x(value)} ${TOP}V${bottom}` }), label(x(value), bottom + 16, fixed(value), "middle")]),
-    ticks(high, 4).map((value) => [s("path", { class: "grid", d: `M${LEFT} ${y(value)}H${width - 8}` }), label(LEFT - 6, y(value) + 4, fixed(value), "end")]),
+    axisTicks(far).map((value) => [s("path", { class: "grid", d: `M${x(value)} ${TOP}V${bottom + 4}` }), label(x(value), bottom + 16, ticked(value), "middle", "tick")]),
+    axisTicks(high).map((value) => [s("path", { class: "grid", d: `M${LEFT - 4} ${y(value)}H${width - 8}` }), label(LEFT - 6, y(value) + 4, ticked(value), "end", "tick")]),
     s("path", { class: "axis", d: `M${LEFT} ${bottom}H${width - 8}` }),
     label(width - 8, HIGH - 4, t("tokens/s of one user"), "end"),
     label(0, 12, t("tokens/s of one accelerator")),
   ];
 }
 
-function wanted(target, x) {
+/** A value of an axis, whole or with the half that its step has. */
+const ticked = (value) => fixed(value, Number.isInteger(value) ? 0 : 1);
+
+function wanted(target, x, width) {
+  const [at, text] = [x(target), t("target ≥ {speed}", { speed: significant(target, 3) })];
+  const right = at + 6 + widthOfText(text) <= width;
+  const left = right ? at + 6 : at - 6 - widthOfText(text);
+  const below = left < widthOfText(t("tokens/s of one accelerator")) + 8; // of the name of the axis, which stands there
   return [
-    s("rect", { x: LEFT, y: TOP, width: Math.max(x(target) - LEFT, 0), height: HIGH - TOP - BELOW, fill: "url(#p-bubble)", opacity: 0.35 }, title(t("slower than the target"))),
-    s("path", { class: "usable", d: `M${x(target)} ${TOP - 6}V${HIGH - BELOW}` }),
-    label(x(target) + 6, 18, t("target ≥ {speed}", { speed: significant(target, 3) }), "start", "strong"),
+    s("rect", { x: LEFT, y: TOP, width: Math.max(at - LEFT, 0), height: HIGH - TOP - BELOW, fill: "url(#p-bubble)", opacity: 0.35 }, title(t("slower than the target"))),
+    s("path", { class: "usable", d: `M${at} ${TOP - 6}V${HIGH - BELOW}` }),
+    label(right ? at + 6 : at - 6, below ? TOP + 10 : 18, text, right ? "start" : "end", "strong"),
   ];
 }
 
@@ -86,11 +93,29 @@ function mark(point, x, y) {
     s("path", { class: `mark${point.pareto ? " best" : ""}`, d: shape(point.tensor_parallel_size) }), title(told));
 }
 
-function standing({ x: speed, y: rate, size, users }, x, y, width) {
-  const [left, top] = [x(speed), y(rate)];
-  const right = left < width * 0.6;
-  return s("g", { class: "standing", transform: `translate(${left} ${top})` }, s("path", { class: "mark here", d: shape(size) }), s("circle", { r: 10, fill: "none", stroke: "var(--ink)", "stroke-width": 1.5 }),
-    label(right ? 14 : -14, -10, t("you are here: TP {size}, {users}", { size, users: many(users ?? 1) }), right ? "start" : "end", "strong"));
+/** Where the page stands: a ring around it, below the marks, which it covers none of. Its own mark where none is there. */
+function standing({ x: speed, y: rate, size, users }, x, y, points) {
+  const isMarked = points.some((point) => Math.hypot(x(point.tokens_per_second_per_user) - x(speed), y(point.tokens_per_second_per_gpu) - y(rate)) < 3);
+  return s("g", { class: "standing", role: "img", "aria-label": hereWords(size, users), transform: `translate(${x(speed)} ${y(rate)})` }, isMarked ? null : s("path", { class: "mark here", d: shape(size) }), s("circle", { r: 10, fill: "none", stroke: "var(--ink)", "stroke-width": 1.5 }));
+}
+
+const hereWords = (size, users) => t("you are here: TP {size}, {users}", { size, users: many(users ?? 1) });
+
+const AROUND = 7; // pixels of a mark around its middle
+const SPARSE = 88; // pixels between plans that are named
+
+/** The words of where the page stands, and of plans on the line as far as there is room for them. */
+function named({ best, now, points, target }, x, y, width) {
+  const at = (point) => ({ x: x(point.tokens_per_second_per_user), y: y(point.tokens_per_second_per_gpu) });
+  const box = (each, around = AROUND) => ({ left: each.x - around, right: each.x + around, top: each.y - around, bottom: each.y + around });
+  const own = now ? [{ x: x(now.x), y: y(now.y), kind: "strong", far: true, text: hereWords(now.size, now.users) }] : [];
+  const others = best.map((point) => ({ ...at(point), kind: "named", text: t("TP {size}, {users}", { size: point.tensor_parallel_size, users: many(point.concurrency) }) }));
+  const sparse = others.reduce((kept, each) => ([...kept, ...own].every((other) => Math.hypot(other.x - each.x, other.y - each.y) > SPARSE) ? [...kept, each] : kept), []);
+  const line = target ? [{ left: x(target) - 3, right: x(target) + 3, top: 0, bottom: HIGH }] : [];
+  const labels = [...own, ...sparse];
+  const places = placeLabels(labels, [...points.map((point) => box(at(point))), ...own.map((each) => box(each, 11)), ...line], { left: LEFT, width, top: TOP + 14, bottom: HIGH - BELOW, away: 12 });
+  if (now && !places[0]) Object.assign(places, [{ x: width, y: HIGH - BELOW - 4, anchor: "end" }]); // said wherever it stands
+  return s("g", { class: "names", "aria-hidden": "true" }, places.map((place, index) => place && label(place.x, place.y, labels[index].text, place.anchor, labels[index].kind)));
 }
 
 function key(points) {

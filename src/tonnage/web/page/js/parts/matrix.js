@@ -3,6 +3,7 @@ import { ask } from "../api.js";
 import { h, icon, scroll, section } from "../dom.js";
 import { inFull } from "../machine.js";
 import { counted, gib } from "../numbers.js";
+import { phrase } from "../phrases.js";
 import { change } from "../state.js";
 import { legend } from "../svg.js";
 import { t, tr } from "../words.js";
@@ -117,7 +118,7 @@ function nameOf(cell, wanted, document, mixed) {
 function shownValue(option, cell, value) {
   if (option === "weights") return cell.weights_stored ?? cell.weights ?? t("unknown");
   if (option === "kv_cache") return t("KV {precision}", { precision: cell.kv_cache ?? value });
-  if (option === "recompute") return t("recompute {policy}", { policy: tr(cell.recompute ?? value) });
+  if (option === "recompute") return phrase("recompute", cell.recompute ?? value);
   if (option === "base_weights") return value === PLAIN ? t("base not quantised") : t("base in {precision}", { precision: value });
   return cell[option] ?? t("unknown");
 }

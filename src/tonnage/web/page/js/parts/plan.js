@@ -1,14 +1,16 @@
-/* The best plans: what is asked for, a search that may take a while, and a table whose rows fill the other tabs. */
+/* The best plans: what is asked for, a search that somebody begins and may cancel, and what it found (plan_results.js). */
 import { search } from "../api.js";
-import { figure, number, offer, path, withdraw } from "../card.js";
-import { $, $$, fill, h, icon, say, scroll, section } from "../dom.js";
+import { say } from "../dom.js";
 import { inLabels } from "../inputs/labels.js";
-import { fixed, gib, percent, said, usdApart } from "../numbers.js";
+import { openSlot } from "../inputs/question.js";
+import { fixed, percent, said } from "../numbers.js";
 import { configOf, isPasted } from "../pasted.js";
-import { promptWords } from "../prompts.js";
 import { change, cluster, state as inputs } from "../state.js";
-import { language, t, tr } from "../words.js";
+import { useState } from "../../vendor/preact.js";
+import { drawInto, html, Icon } from "../view.js";
+import { t, tr } from "../words.js";
 import { later, stop } from "./later.js";
+import { note, offerPlans, Results } from "./plan_results.js";
 
 /* Which goal is taken where none was chosen. */
 const AUTOMATIC = { train: () => t("automatic: fastest of one machine, cheapest of several"), serve: () => t("automatic: least cost, without prices fewest GPUs") };
@@ -37,23 +39,20 @@ const FIELDS = {
     ["plan_most", "max_accelerators", t("At most"), t("accelerators")],
   ],
 };
-// What a plan of each verb settles, so that nothing older stays beside it.
-const SETTLED = {
-  train: ["tensor_parallel_size", "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size", "data_parallel_size", "zero_stage", "micro_batch_size", "num_microbatches", "global_batch_size", "recompute", "runtime", "pipeline_schedule", "method"],
-  serve: ["tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "attention_data_parallel_size", "engine", "weights", "kv_cache", "concurrency", "max_num_batched_tokens", "max_num_seqs", "prefill_replicas"],
+/* What the fields hold before anybody touched one: a question that can be searched as it is. */
+const FILLED = {
+  train: () => ({ plan_on: kind(), tokens: "1T", plan_deadline: "30d" }),
+  serve: () => ({ plan_on: kind(), concurrency: "64", ttft: "2s", tpot: "50ms", input_tokens: "1024", output_tokens: "1024" }),
 };
-const SERVED = { users: "concurrency" };
-const SETTLING = 400; // milliseconds without an input before a search begins
+/* What a plan is for: who said any of it is filled in nothing more. */
+const WISHES = { train: ["tokens", "plan_deadline", "plan_budget", "plan_goal", "plan_most"], serve: ["concurrency", "ttft", "tpot", "plan_aim", "plan_rent", "plan_most"] };
+const IN_SENTENCE = "plan_on"; // has a slot above
+const BEGUN = "plan_go"; // among the inputs: which question somebody began a search for
 
 let last = null;
 let progress = new Map(); // what is counted -> {done, of}
 let best = null; // the best plan so far of a search that goes on
-let begun = ""; // the question of which somebody began the search
 let draws = () => {};
-
-/** Whether anything was said of what the plan is for: without that no search begins by itself. */
-const WISHES = ["tokens", "concurrency", "ttft", "tpot"];
-const isWished = (verb) => FIELDS[verb]().some(([name]) => name in inputs.values && (name.startsWith("plan_") || WISHES.includes(name)));
 
 /** The search whose answer stands on the tab: {document, status, command}, or null. */
 export const found = () => last;
@@ -63,21 +62,24 @@ const verbNow = () => (inputs.values.plan_for === "serve" ? "serve" : "train");
 /** The kind of the cluster, its number left open. */
 const kind = () => cluster().replace(/^(\d+x)+/i, "");
 
+/** What is filled in: the machine always, the rest for who has said nothing of what the plan is for. */
+function filled() {
+  const isSaid = [BEGUN, ...WISHES[verbNow()]].some((name) => name in inputs.values);
+  return Object.fromEntries(Object.entries(FILLED[verbNow()]()).filter(([name]) => !(name in inputs.values) && (name === "plan_on" || !isSaid)));
+}
+
 /** The question that the inputs ask. Throws Refused where a pasted config is no JSON. */
 export function question() {
   const verb = verbNow();
   const asked = { model: inputs.values.model, [verb]: true };
   if (isPasted(asked.model)) asked.model = configOf(asked.model);
-  for (const [name, option] of FIELDS[verb]()) {
-    const value = inputs.values[name];
-    if (value) asked[option] = value;
-  }
-  asked.on ??= kind();
+  const values = { ...filled(), ...inputs.values };
+  for (const [name, option] of FIELDS[verb]()) if (values[name]) asked[option] = values[name];
   if (asked.on.includes(",")) asked.pareto = true;
   return asked;
 }
 
-/** The inputs that ask a question of this tab; null where it has what no input is for. */
+/** The inputs that ask a question of this tab, and search it; null where it has what no input is for. */
 export function inputsOf(asked) {
   const { model, serve, train, pareto, ...options } = asked;
   const verb = serve ? "serve" : "train";
@@ -86,57 +88,40 @@ export function inputsOf(asked) {
     if (option in options) values[name] = options[option];
     delete options[option];
   }
-  return Object.keys(options).length ? null : values;
+  return Object.keys(options).length ? null : { ...values, [BEGUN]: markOf(asked) };
+}
+
+/** A few letters that another question hardly has: a link searches what was searched, and nothing else. */
+function markOf(asked) {
+  let sum = 5381;
+  for (const letter of JSON.stringify(Object.entries(asked).map(([name, value]) => [name, String(value)]).sort())) sum = (Math.imul(sum, 33) ^ letter.codePointAt(0)) >>> 0;
+  return sum.toString(36);
 }
 
 export function draw(slot, answer, state) {
   draws = () => (draw(slot, answer, state), redrawRepro());
   const verb = verbNow();
-  for (const root of offered.keys()) withdraw(root);
-  offered.clear();
-  if (!state.values.model) {
-    section(slot, t("Best plans"), null, heading(), h("p", {}, t("Name a model, and say what it is for.")));
-    return;
+  const shown = { verb, wrong: "", running: false, stopped: false, current: false };
+  let asked = null;
+  if (state.values.model) {
+    try {
+      asked = question();
+    } catch (error) {
+      shown.wrong = error.message;
+    }
   }
-  let asked;
-  try {
-    asked = question();
-  } catch (error) {
-    below(slot, verb, "", null, h("p", { class: "err" }, error.message));
-    return;
-  }
-  const key = JSON.stringify(asked);
-  if (!isWished(verb) && begun !== key) {
+  const key = asked && JSON.stringify(asked);
+  if (asked && inputs.values[BEGUN] === markOf(asked)) {
+    const box = later("plan", key, null, (signal) => searched(asked, verb, signal), draws, 0);
+    Object.assign(shown, { running: !box.current && !box.stopped, stopped: box.stopped, current: box.current, wrong: box.error?.message ?? "" });
+    last = box.made && !box.error ? box.made : null;
+  } else {
     stop("plan");
-    last = null;
-    return below(slot, verb, "", null, idle(key));
   }
-  const box = later("plan", key, null, (signal) => searched(asked, verb, signal), draws, SETTLING);
-  last = box.made?.verb === verb && !box.error ? box.made : null;
-  const running = !box.current && !box.stopped;
-  below(slot, verb, box.error?.message ?? "", last && box.current ? note(last.document, verb) : null, running ? waiting() : null, box.stopped ? stopped() : null,
-    box.error ? h("p", { class: "err" }, icon("no"), " ", inLabels(tr(box.error.message), (option) => wish(option, verb))) : null,
-    last ? h("div", { class: box.current ? null : "old" }, results(last, verb)) : null);
+  if (last && last.verb !== verb) last = null;
+  offerPlans(last);
+  drawInto(slot, html`<${Plan} ...${shown} asked=${asked} made=${last} hasModel=${Boolean(state.values.model)} />`);
 }
-
-/** The inputs stay while what is below them is drawn anew: what somebody is typing is not lost when a search ends. */
-function below(slot, verb, wrong, beside, ...body) {
-  const now = `${language()} ${verb}`;
-  if (slot.dataset.built !== now || !$(".planform", slot)) {
-    section(slot, t("Best plans"), null, heading(), form(verb), h("div", { "data-found": "" }));
-    slot.dataset.built = now;
-  }
-  refresh($(".planform", slot), verb, wrong);
-  $("header .note", slot)?.remove();
-  if (beside) $("header", slot).append(h("p", { class: "note" }, beside));
-  $("[data-found]", slot).replaceChildren(...body.filter(Boolean));
-}
-
-/** The label of an option's input on this tab. */
-const wish = (option, verb) => FIELDS[verb]().find(([, name]) => name === option)?.[2] ?? null;
-
-/** What the page is about, where no verdict says it. */
-const heading = () => h("h1", { class: "vh" }, t("Plan"));
 
 /** The footer tells how to ask the same: it is drawn once more when there is a new answer. */
 function redrawRepro() {
@@ -155,219 +140,74 @@ async function searched(asked, verb, signal) {
   return { ...made, verb, asked };
 }
 
-/* ---- inputs ---- */
+let tell = () => {}; // draws how far the search is
 
-function form(verb) {
-  const choose = (which, text) => h("label", {}, h("input", { type: "radio", name: "plan_for", value: which, checked: verb === which, onchange: () => change({ plan_for: which }) }), h("span", {}, text));
-  return h("div", { class: "planform" },
-    h("div", { class: "chips", role: "radiogroup", "aria-label": t("What for") }, choose("train", t("Train")), choose("serve", t("Serve"))),
-    h("div", { class: "wishes" }, FIELDS[verb]().map(field)));
+/* ---- what is on the tab ---- */
+
+function Plan({ verb, asked, wrong, running, stopped, current, made, hasModel }) {
+  const told = wrong ? inLabels(tr(wrong), (option) => FIELDS[verb]().find(([, name]) => name === option)?.[2] ?? null) : "";
+  return html`
+    <h1 class="vh">${t("Plan")}</h1>
+    <header><h2 id="h-plan">${t("Best plans")}</h2>${made && current ? html`<p class="note">${note(made.document, verb)}</p>` : null}</header>
+    ${hasModel ? null : html`<p>${t("Name a model, and say what it is for.")}</p>`}
+    ${hasModel && html`<${Form} verb=${verb} wrong=${wrong} asked=${asked} running=${running} />`}
+    ${running && html`<${Searching} />`}
+    ${!running && asked && !current && !wrong && html`<p class="note">${stopped ? t("The search was cancelled.") : made ? t("Another question was searched: what is below answers that.") : t("Nothing is searched until you say so.")}</p>`}
+    ${told && html`<p class="refusal" role="alert"><${Icon} kind="no" /> ${told}${about("on", wrong) ? html` <button type="button" class="btn" onClick=${() => openSlot("places")}>${t("Machines")}</button>` : null}</p>`}
+    ${made && html`<div class=${current ? null : "old"}><${Results} made=${made} /></div>`}`;
 }
 
-function field([name, , text, unit]) {
-  const send = ({ target }) => target.value.trim() !== (inputs.values[name] ?? "") && change({ [name]: target.value.trim() });
-  const box = Array.isArray(unit)
-    ? h("select", { name, onchange: send }, unit.map(([each, said]) => h("option", { value: each }, said)))
-    : h("input", { name, autocomplete: "off", spellcheck: "false", onchange: send });
-  return h("label", { class: "wish" }, h("span", {}, text), box, h("small", {}, Array.isArray(unit) ? AUTOMATIC[verbNow()]() : unit));
+function Form({ verb, wrong, asked, running }) {
+  const go = (event) => {
+    event.preventDefault();
+    document.activeElement?.dispatchEvent(new Event("change", { bubbles: true })); // what is typed and not yet sent
+    stop("plan", false);
+    change({ ...filled(), [BEGUN]: markOf(question()) });
+  };
+  return html`<form class="planform" onSubmit=${go} novalidate>
+    <div class="wishes">${FIELDS[verb]().filter(([name]) => name !== IN_SENTENCE).map((field) => html`<${Field} key=${field[0]} field=${field} verb=${verb} wrong=${wrong} />`)}</div>
+    <p class="searching"><button type="submit" class="btn go" data-key="search plan" disabled=${running || !asked}>${t("Search")}</button></p>
+  </form>`;
 }
 
-/** What is set, but not under a hand that types. */
-function refresh(form, verb, wrong) {
-  for (const box of $$(".wish input, .wish select", form)) {
-    const value = inputs.values[box.name] ?? "";
-    if (box !== document.activeElement || box.tagName === "SELECT") box.value = value;
-    if (box.name === "plan_on") box.placeholder = kind();
-    box.parentNode.toggleAttribute("data-set", Boolean(value));
-    const [, option] = FIELDS[verb]().find(([each]) => each === box.name);
-    if (about(option, wrong)) box.setAttribute("aria-invalid", "true");
-    else box.removeAttribute("aria-invalid");
-  }
+/** An input of the search. What is typed stays while it is typed, whatever is drawn anew. */
+function Field({ field: [name, option, text, unit], verb, wrong }) {
+  const [draft, setDraft] = useState(null);
+  const value = draft ?? inputs.values[name] ?? filled()[name] ?? "";
+  const send = ({ target }) => {
+    setDraft(null);
+    const typed = target.value.trim();
+    if (typed !== (inputs.values[name] ?? filled()[name] ?? "")) change({ ...filled(), [name]: typed });
+  };
+  const more = { name, value, onChange: send, "aria-invalid": about(option, wrong) ? "true" : null, "aria-describedby": `about-${name}` };
+  return html`<label class="wish" data-set=${value ? "" : null}><span>${text}</span>
+    ${Array.isArray(unit) ? html`<select ...${more}>${unit.map(([each, words]) => html`<option value=${each}>${words}</option>`)}</select>` : html`<input ...${more} autocomplete="off" spellcheck="false" onInput=${({ target }) => setDraft(target.value)} />`}
+    <small id=${`about-${name}`}>${Array.isArray(unit) ? AUTOMATIC[verb]() : unit}</small></label>`;
 }
 
 /** Whether a message begins with the name of an option. */
-const about = (option, message) => message.replace(/^--/, "").replaceAll("-", "_").startsWith(`${option} `);
+const about = (option, message) => [" ", ":"].some((after) => message.replace(/^--/, "").replaceAll("-", "_").startsWith(option + after));
 
 /* ---- a search that goes on ---- */
 
-function waiting() {
-  const cancel = h("button", { type: "button", class: "btn", "data-key": "cancel plan", onclick: () => (stop("plan"), draws()) }, t("Cancel"));
-  return h("div", { class: "searching" }, h("progress", { "aria-label": t("Search") }), h("span", { "data-counts": "" }, counts()), cancel, h("p", { "data-best": "" }, soFar()));
-}
-
-/** Before a search: what it would look for, and the button that begins it. */
-function idle(key) {
-  const begin = () => {
-    begun = key;
-    stop("plan", false);
-    draws();
-  };
-  return h("p", { class: "searching" }, h("span", {}, t("Say what the plan is for, or search as it is.")), h("button", { type: "button", class: "btn go", "data-key": "search plan", onclick: begin }, t("Search")));
-}
-
-function stopped() {
-  return h("p", { class: "searching" }, h("span", {}, t("The search was cancelled.")), h("button", { type: "button", class: "btn go", "data-key": "search plan", onclick: () => (stop("plan", false), draws()) }, t("Search")));
+function Searching() {
+  const [, again] = useState(0);
+  tell = () => again((count) => count + 1);
+  const known = whole();
+  return html`<div class="searching">
+    <div class="how-far"><b>${known ? percent(known.done / known.of, 0) : t("Searching")}</b> <span data-counts>${counts()}</span>
+      <progress aria-label=${t("Search")} max=${known?.of ?? null} value=${known ? known.done : null} /></div>
+    <button type="button" class="btn" data-key="cancel plan" onClick=${() => (stop("plan"), draws())}>${t("Cancel")}</button>
+    <p data-best>${soFar()}</p>
+  </div>`;
 }
 
 const COUNTED = { machines: () => t("machines"), configurations: () => t("configurations"), plans: () => t("plans"), estimated: () => t("estimated") };
 
-const counts = () => [whole() ? percent(whole().done / whole().of) : "", listed()].filter(Boolean).join(": ");
-
-const listed = () => [...progress.values()].map(({ what, done, of }) => (of ? t("{what}: {done} of {all}", { what: COUNTED[what]?.() ?? tr(what), done: fixed(done), all: fixed(of) }) : `${COUNTED[what]?.() ?? tr(what)}: ${fixed(done)}`)).join("; ") || t("Looking at plans…");
+const counts = () => [...progress.values()].map(({ what, done, of }) => (of ? t("{what}: {done} of {all}", { what: COUNTED[what]?.() ?? tr(what), done: fixed(done), all: fixed(of) }) : `${COUNTED[what]?.() ?? tr(what)}: ${fixed(done)}`)).join("; ") || t("Looking at plans…");
 
 /** The count that says how far the search is: plans, where their number is known before the end. */
 const whole = () => [progress.get("plans"), ...progress.values()].find((each) => each?.of);
 
 /** The best plan of a search that goes on, in a sentence. */
 const soFar = () => (best ? t("Best so far: {machine}, a step takes {time}", { machine: best.on, time: said(best.step_seconds, "seconds") }) : "");
-
-function tell() {
-  const bar = $(".searching progress");
-  if (!bar) return;
-  $("[data-counts]").textContent = counts();
-  $("[data-best]").textContent = soFar();
-  const known = whole();
-  if (known) [bar.max, bar.value] = [known.of, known.done];
-}
-
-/* ---- what was found ---- */
-
-function note(document, verb) {
-  const looked = document.considered;
-  const gone = document.removed.reduce((all, each) => all + each.plans, 0);
-  return verb === "train"
-    ? t("{looked} plans looked at; {gone} cannot be, {beaten} do not fit, are refused or are slower and were not estimated in full, {estimated} fit and were estimated whole", { looked: fixed(looked), gone: fixed(gone), beaten: fixed(document.beaten), estimated: fixed(document.estimated) })
-    : t("{looked} plans of {machines} machines and settings looked at; {gone} cannot be or do not hold, {beaten} are beaten by a bound, {kept} hold", { looked: fixed(looked), machines: fixed(document.configurations), gone: fixed(gone - document.skipped), beaten: fixed(document.skipped), kept: fixed(document.kept) });
-}
-
-function results(made, verb) {
-  const { document } = made;
-  const { plans } = document;
-  return [verdict(made, verb), plans.length ? [table(plans, verb, document.goal), promptNote(document, verb)] : nearest(document, verb), others(document, verb), left(document)];
-}
-
-function verdict({ document, status, asked }, verb) {
-  const best = document.plans[0];
-  const mark = status === 0 ? "fits" : status === 2 ? "tight" : "no";
-  if (!best) return h("p", { class: "v-line small" }, icon("no"), h("span", {}, h("strong", {}, t("Not enough:")), " ", document.binds ? t("no plan keeps this: {limit}", { limit: tr(document.binds) }) : t("no plan holds")));
-  const words = { count: fill(best.accelerators === 1 ? t("{n} accelerator") : t("{n} accelerators"), { n: count(best, 0) }), machine: best.on };
-  let line;
-  if (verb === "serve") line = fill(t("{count} ({machine}): first token {first}, each later one {later}, {rate} tokens/s"), { ...words, first: give(0, best, "ttft_seconds", "seconds"), later: give(0, best, "tpot_seconds", "seconds"), rate: give(0, best, "tokens_per_second", "tokens/s", fixed(best.tokens_per_second)) });
-  else if (best.run_seconds && best.cost) line = fill(t("{count} ({machine}) train it in {time} for {cost}"), { ...words, time: give(0, best, "run_seconds", "seconds"), cost: give(0, best, "cost", "USD") });
-  else if (best.run_seconds) line = fill(t("{count} ({machine}) train it in {time}; the cost is unknown"), { ...words, time: give(0, best, "run_seconds", "seconds") });
-  else line = fill(t("{count} ({machine}): a step takes {time}"), { ...words, time: give(0, best, "step_seconds", "seconds") });
-  return h("p", { class: "v-line small" }, icon(mark), h("span", {}, h("strong", {}, opening(document, asked)), " ", line, dear(document.goal) && best.usd_per_million_tokens && !best.cost ? fill(t(", {cost} per 1M tokens"), { cost: give(0, best, "usd_per_million_tokens", "USD", usdApart(document.plans.map((plan) => plan.usd_per_million_tokens))(best.usd_per_million_tokens)) }) : null));
-}
-
-// What a plan is enough for: where nothing of it was said it is only the best of its kind.
-const LIMITS = ["tokens", "deadline", "budget", "ttft", "tpot", "concurrency"];
-const BEST = {
-  fastest: () => t("Fastest:"), cheapest: () => t("Cheapest:"), fewest: () => t("Fewest accelerators:"), cost: () => t("Least cost:"), accelerators: () => t("Fewest accelerators:"),
-  tpot: () => t("Fastest tokens:"), ttft: () => t("Soonest first token:"), goodput: () => t("Most requests:"), "token-cost": () => t("Cheapest tokens:"),
-};
-
-const opening = ({ goal }, asked) => (LIMITS.some((name) => asked[name]) ? t("Enough:") : (BEST[goal]?.() ?? t("Best:")));
-
-const FIGURES = {
-  accelerators: () => t("accelerators"), needed_bytes: () => t("memory of the fullest GPU"), run_seconds: () => t("time of the run"), step_seconds: () => t("time of a step"),
-  cost: () => t("cost of the run"), mfu: () => "MFU", usd_per_million_tokens: () => t("USD per 1M tokens"), ttft_seconds: () => t("TTFT"), tpot_seconds: () => t("time per output token (TPOT)"),
-  tokens_per_second: () => t("tokens a second"), usd_per_hour: () => t("USD per hour"),
-};
-
-/** A figure of a plan as a number with a card, or the word unknown. */
-function give(index, plan, name, unit, text = null, group = "plan") {
-  const value = plan[name];
-  if (value === null || value === undefined) return h("span", { class: "unknown" }, t("unknown"));
-  const root = `${group}: ${index + 1}`;
-  offered.set(root, { ...offered.get(root), [name]: figure(FIGURES[name](), value, unit, { text: t("estimated as a whole for {machine}", { machine: plan.on }) }) });
-  offer(root, offered.get(root));
-  return number(path(root, name), text ?? said(value, unit));
-}
-const offered = new Map();
-
-const count = (plan, index, group = "plan") => give(index, plan, "accelerators", "accelerators", fixed(plan.accelerators), group);
-
-/** Whether what tokens cost orders the plans: then it is shown. */
-const dear = (goal) => goal === "token-cost" || goal === "cheapest";
-
-/** What the times to the first token are of. */
-const promptNote = (document, verb) => (verb === "serve" ? h("p", { class: "note" }, t("TTFT: {prompts}.", { prompts: promptWords(document.question) })) : null);
-
-function table(plans, verb, goal = "") {
-  const time = plans.some((each) => each.run_seconds) ? t("Run") : t("Step");
-  const price = plans.some((each) => each.cost) ? t("Cost") : t("USD per 1M tokens");
-  const heads = verb === "train"
-    ? [[t("Machine"), "l"], [UNBROKEN("TP · PP · CP · EP · DP"), "opt"], ["GiB", ""], [time, ""], ["MFU", "opt"], [price, "opt"]]
-    : [[t("Machine"), "l"], [UNBROKEN("TP · PP · EP"), "opt"], ["GiB", ""], ["TTFT", "opt"], ["TPOT", ""], [t("tokens/s"), "opt"], [dear(goal) ? t("USD per 1M tokens") : t("USD per hour"), "opt"]];
-  const paid = verb === "serve" ? (dear(goal) ? "usd_per_million_tokens" : "usd_per_hour") : plans.some((each) => each.cost) ? "cost" : "usd_per_million_tokens";
-  const sum = usdApart(plans.map((plan) => plan[paid]));
-  const money = (plan, index) => h("td", { class: "opt" }, give(index, plan, paid, "USD", sum(plan[paid] ?? 0)));
-  const head = h("tr", {}, heads.map(([text, cls]) => h("th", { scope: "col", class: cls || null }, text)), h("th", { scope: "col" }, h("span", { class: "vh" }, t("Use"))));
-  return scroll(t("{title}: table", { title: t("Best plans") }), h("table", { class: "plans" }, h("caption", { class: "vh" }, t("Best plans")), h("thead", {}, head), h("tbody", {}, plans.map((plan, index) => (verb === "train" ? trained : served)(plan, index, money(plan, index))))));
-}
-
-/** Fits, or so nearly not that the error band reaches over the line. */
-const mark = (plan) => icon(plan.needed_bytes > plan.usable_bytes ? "no" : "fits");
-const memory = (plan, index, group) => [mark(plan), " ", give(index, plan, "needed_bytes", "bytes", gib(plan.needed_bytes), group)];
-
-function use(plan, verb, index) {
-  return h("td", {}, h("button", { type: "button", class: "btn", "data-key": `use plan ${index}`, "aria-label": t("Use plan {number}: {machine}", { number: index + 1, machine: plan.on }), onclick: () => take(plan, verb) }, t("Use")));
-}
-
-function take(plan, verb) {
-  const values = Object.fromEntries(SETTLED[verb].map((name) => [name, null]));
-  const settled = verb === "train" ? plan.options : plan;
-  for (const [name, value] of Object.entries(settled)) {
-    const option = SERVED[name] ?? name;
-    if ((verb === "train" || option in values) && value !== null && value !== 0) values[option] = String(value);
-  }
-  for (const name of verb === "serve" ? ["input_tokens", "output_tokens", "context"] : []) {
-    const said = last?.document.question[name]?.value; // what serve takes for these by itself may be another
-    if (typeof said === "number") values[name] = String(said);
-  }
-  change({ ...values, on: plan.on, ...(verb === "serve" && inputs.values.concurrency ? { concurrency: inputs.values.concurrency } : {}) }, verb);
-}
-
-const UNBROKEN = (text) => text.replaceAll(" ", "\u00a0");
-
-const machine = (plan, sizes, ...details) => h("th", { scope: "row" }, plan.on, h("small", { class: "narrow" }, sizes), h("small", {}, details.join(", ")));
-
-function trained(plan, index, money) {
-  const { options } = plan;
-  const sizes = ["tensor", "pipeline", "context", "expert", "data"].map((name) => options[`${name}_parallel_size`] ?? 1).join(" · ");
-  const details = [options.runtime, t("micro-batch {size}", { size: fixed(options.micro_batch_size ?? 1) }), t("recompute {policy}", { policy: tr(options.recompute ?? "none") })].filter(Boolean);
-  return h("tr", {}, machine(plan, sizes, ...details), h("td", { class: "opt" }, sizes), h("td", {}, memory(plan, index)),
-    h("td", {}, plan.run_seconds ? give(index, plan, "run_seconds", "seconds") : give(index, plan, "step_seconds", "seconds")), h("td", { class: "opt" }, give(index, plan, "mfu", "", plan.mfu === null ? "" : percent(plan.mfu))),
-    money, use(plan, "train", index));
-}
-
-function served(plan, index, money) {
-  const sizes = [plan.tensor_parallel_size, plan.pipeline_parallel_size, plan.expert_parallel_size].join(" · ");
-  const details = [plan.engine, plan.weights, plan.replicas > 1 ? t("{count} replicas", { count: fixed(plan.replicas) }) : null, plan.users === null ? null : t("{count} users", { count: fixed(plan.users) })].filter(Boolean);
-  return h("tr", {}, machine(plan, sizes, ...details), h("td", { class: "opt" }, sizes), h("td", {}, memory(plan, index)),
-    h("td", { class: "opt" }, give(index, plan, "ttft_seconds", "seconds")), h("td", {}, give(index, plan, "tpot_seconds", "seconds")), h("td", { class: "opt" }, give(index, plan, "tokens_per_second", "tokens/s", fixed(plan.tokens_per_second))),
-    money, use(plan, "serve", index));
-}
-
-/** Where nothing holds: what comes nearest, and what it lacks. */
-function nearest(document, verb) {
-  const list = verb === "serve" ? document.nearest.filter((each) => each.plan) : document.nearest ? [{ text: "", plan: document.nearest }] : [];
-  if (!list.length) return null;
-  return [h("p", {}, t("What comes nearest:")), list.map((each) => (each.without ? h("p", { class: "note" }, t("without {option}", { option: each.text || each.without })) : null)), table(list.map((each) => each.plan), verb)];
-}
-
-/** Machines that no other beats, of several. */
-function others(document, verb) {
-  const front = (verb === "train" ? document.front : document.pareto) ?? [];
-  if (!front.length) return null;
-  const sum = usdApart(front.map((plan) => plan.usd_per_million_tokens));
-  const rows = front.map((plan, index) => h("tr", {}, h("th", { scope: "row" }, plan.on), h("td", {}, count(plan, index, "front")), h("td", {}, give(index, plan, "tokens_per_second", "tokens/s", fixed(plan.tokens_per_second), "front")), h("td", {}, give(index, plan, "usd_per_million_tokens", "USD", sum(plan.usd_per_million_tokens ?? 0), "front"))));
-  return h("details", { class: "fold" }, h("summary", {}, t("Machines that no other beats")), scroll(t("Machines that no other beats"), h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col", class: "l" }, t("Machine")), h("th", { scope: "col" }, t("Accelerators")), h("th", { scope: "col" }, t("tokens/s")), h("th", { scope: "col" }, t("USD per 1M tokens")))), h("tbody", {}, rows))));
-}
-
-function left(document) {
-  const removed = document.removed.filter((each) => each.plans);
-  if (!removed.length && !document.warnings.length) return null;
-  return h("details", { class: "fold" }, h("summary", {}, t("What was left out, and why")),
-    h("ul", {}, removed.map((each) => h("li", {}, t("{count} plans: {limit}", { count: fixed(each.plans), limit: tr(each.constraint) }))), document.warnings.map((each) => h("li", {}, tr(each)))));
-}

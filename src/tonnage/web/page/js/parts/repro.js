@@ -1,5 +1,5 @@
-/* The same answer from the command line, and the settings that start the plan. */
-import { launch } from "../api.js";
+/* The same answer from the command line, and the settings that start it; those of a plan stand with the plans. */
+import { exported, exports, launch } from "../api.js";
 import { h, say } from "../dom.js";
 import { t, tr } from "../words.js";
 import { later, settled } from "./later.js";
@@ -19,30 +19,31 @@ export function draw(slot, answer, state) {
   if (!command) return slot.replaceChildren();
   const id = "h-repro";
   slot.setAttribute("aria-labelledby", id);
-  slot.replaceChildren(h("h2", { id }, t("Reproduce this page")), block(t("Command line"), broken(command)), ...(plan ? planned(plan) : launched(slot, answer, state)));
+  slot.replaceChildren(h("h2", { id }, t("Reproduce this page")), block(t("Command line"), broken(command)), ...(plan ? [] : [...launched(slot, answer, state), ...written(slot, answer, state)]));
 }
 
-/** Parallel sizes of the best plan, all of them: launch settings leave out those that are 1. */
-function sizes(plan) {
-  const of = plan.options ?? plan;
-  const named = [["TP", "tensor"], ["PP", "pipeline"], ["CP", "context"], ["EP", "expert"], ["DP", "data"]].map(([letters, name]) => [letters, of[`${name}_parallel_size`] ?? (plan.options ? 1 : undefined)]);
-  const text = [...named, ["DP", plan.options ? undefined : plan.replicas]].filter(([, size]) => size).map(([letters, size]) => `${letters}\u00a0${size}`).join(" · ");
-  return text ? [h("p", { class: "note" }, t("Parallel sizes of the best plan: {sizes}", { sizes: text }))] : [];
-}
+let format = ""; // that was chosen last
 
-function planned({ document }) {
-  const best = document.plans?.[0];
-  const { launch: settings = [], launch_lacks: lacks = [] } = best ?? {};
-  const shown = [...(best ? sizes(best) : []), ...settingsOf(settings)];
-  if (!lacks.length) return shown;
-  const note = settings.length ? `not said by these settings: ${lacks.join(", ")}.` : `nothing is written down here of ${lacks[0]}.`;
-  return [...shown, h("p", { class: "note" }, tr(note))];
+/** The answer as a file of another tool: one of the formats that the server writes. */
+function written(slot, answer, state) {
+  const { verb } = answer;
+  const { made: formats } = later("exports", verb, answer.signal, () => exports(verb), () => draw(slot, answer, state), 0);
+  if (!formats?.length) return [];
+  const choose = ({ target }) => {
+    format = target.value;
+    draw(slot, answer, state);
+  };
+  const select = h("select", { id: "export-format", "data-key": "export format", onchange: choose }, h("option", { value: "" }, t("choose a format")), formats.map((name) => h("option", { value: name, selected: name === format }, name)));
+  const row = h("p", { class: "export" }, h("label", { for: "export-format" }, t("Write it for")), " ", select);
+  if (!formats.includes(format)) return [row];
+  const asked = settled(answer);
+  const { made, error } = later("export", JSON.stringify([verb, format, asked]), answer.signal, (signal) => exported(verb, format, asked, signal), () => draw(slot, answer, state), 0);
+  if (error) return [row, h("p", { class: "note" }, tr(error.message))];
+  return made ? [row, block(format, made)] : [row];
 }
-
-const settingsOf = (settings) => (settings.length ? [block(t("Launch settings of the best plan"), broken(settings.join(" ")))] : []);
 
 function launched(slot, answer, state) {
-  const asked = settled(answer); // what starts it has what was chosen
+  const asked = { ...settled(answer), as_is: true }; // what starts it has what was chosen, and nothing else is chosen
   const key = JSON.stringify([answer.verb, asked]);
   const { made, error } = later("launch", key, answer.signal, (signal) => launch(answer.verb, asked, signal), () => draw(slot, answer, state), 100);
   if (error) return [h("p", { class: "note" }, tr(error.message))];
@@ -51,7 +52,7 @@ function launched(slot, answer, state) {
 }
 
 /** A long command over several lines, an option or two on each. */
-function broken(command) {
+export function broken(command) {
   const words = command.split(" --");
   const lines = [words[0]];
   for (const word of words.slice(1)) {
@@ -61,7 +62,7 @@ function broken(command) {
   return lines.join(" \\\n  ");
 }
 
-function block(name, text) {
+export function block(name, text) {
   const button = h("button", { type: "button", class: "btn", "data-key": `copy ${name}`, "aria-label": `${t("Copy")}: ${name}`, onclick: () => copy(button, text) }, t("Copy"));
   return h("div", { class: "cmd" }, h("span", {}, name), button, h("pre", { tabindex: "0", role: "region", "aria-label": name }, text));
 }

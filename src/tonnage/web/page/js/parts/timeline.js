@@ -11,12 +11,15 @@ import { drawPipeline } from "./pipeline.js";
 const BASES = ["rule", "analytic", "traced", "measured"];
 /* What a name's time is spent on -> its pattern. Links take the first of theirs that is free. */
 const FILLS = [
-  [/bubble|waiting/, "bubble"],
+  [/bubble|waiting|queueing/, "bubble"],
+  [/interference/, "again"],
   [/optimizer|update/, "opt"],
+  [/scheduler/, "other1"],
+  [/overhead/, "other2"],
   [/fixed|engine|host|kernels|launch/, "other"],
   [/attention/, "bwd1"],
-  [/matrix|products|expert|answer/, "bwd"],
-  [/prompt|run again/, "fwd1"],
+  [/GEMM|matrix|products|expert|answer/, "bwd"],
+  [/prefill|prompt|run again/, "fwd1"],
   [/reads and writes|elementwise/, "fwd"],
 ];
 const LINKS = ["comm2", "comm3", "comm4"];

@@ -1,0 +1,1 @@
+"""Forms of what is read of other tools and written for them."""

@@ -1,0 +1,26 @@
+"""Lines of logs, a module for each tool, found by the name of its file: FAILURES say that memory ran out, FACTS how
+much of it there was and where it went.
+"""
+
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+from tonnage.interchange.diagnose.signs import Sign
+
+
+@cache
+def failures() -> tuple[Sign, ...]:
+    """Lines that say that memory ran out, of every tool."""
+    return tuple(sign for module in _modules() for sign in getattr(module, "FAILURES", ()))
+
+
+@cache
+def facts() -> tuple[Sign, ...]:
+    """Lines that have numbers, of every tool."""
+    return tuple(sign for module in _modules() for sign in getattr(module, "FACTS", ()))
+
+
+@cache
+def _modules() -> tuple[object, ...]:
+    return tuple(import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))

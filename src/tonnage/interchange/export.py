@@ -1,0 +1,182 @@
+"""The file or command of another tool that starts what a question of ours asks for."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.interchange.formats import Format, format_of, formats
+from tonnage.interchange.source import MARK, Source
+from tonnage.interchange.written import Written
+from tonnage.kernel.errors import InvalidInput, TonnageError
+from tonnage.kernel.message import listed, option_name
+from tonnage.question.command_line import command, line
+from tonnage.question.form import values
+from tonnage.question.looked_up import model_and_machine
+from tonnage.question.option import options_of
+from tonnage.question.read import in_fields, read
+from tonnage.question.verbs import form_of
+from tonnage.spec import Cluster
+
+# Options of serve that ask for many models or settings.
+OF_MANY = ("frontier", "points", "for_my_machine", "order")
+
+
+class Export(Struct, frozen=True, kw_only=True):
+    """A file that was written: its text, the ending of its name, and what it does not say."""
+
+    text: str
+    ending: str
+    lacks: tuple[str, ...]
+
+
+def export(name: str, verb: str, question: Mapping[str, Any], edit: Source | None = None) -> Export:
+    """Write what a question asks in a format. `edit`: a file of that format, which gets the values and keeps all else.
+    InvalidInput where the format has no such verb, or the question names another tool's runtime or engine.
+    """
+    for option in OF_MANY:
+        if question.get(option) not in (None, False):
+            raise InvalidInput(
+                "a file starts one model on one machine: leave {option} out.", option=option_name(option)
+            )
+    form = writer(name)
+    if verb not in form.verbs:
+        raise InvalidInput("{name} is a format of {verbs}. Got {verb}.", name=name, verbs=listed(form.verbs), verb=verb)
+    asked = {**_of_format(form, verb, question), **(form.fills(verb, question) if form.fills else {}), **question}
+    written = _written(verb, asked)
+    says = form.says | (form.carries(written) if form.carries else frozenset())
+    says -= form.unsaid(written) if form.unsaid else frozenset()
+    said = {option: value for option, value in written.question.items() if option not in says}
+    said |= _implied(written, says)
+    if "on" in said and form.counts is not None and form.counts(written):
+        said["on"] = written.cluster.accelerator.name
+    mark = f"# {MARK} {line(command(form_of(verb), _at_front(said))).removeprefix('tonnage ')}\n"
+    text = form.write(written) if form.write else ""
+    if edit is not None:
+        from tonnage.interchange.edit import edited
+
+        text = edited(edit, text)
+        _check_edited(text, edit, written)
+    elif form.has_comments:
+        text = form.put_comment(text, mark)
+    in_comment = form.has_comments and edit is None
+    lacks = () if in_comment else tuple(f"--{option.replace('_', '-')}" for option in said)
+    return Export(text=text, ending=form.ending, lacks=lacks)
+
+
+def _check_edited(text: str, edit: Source, written: Written) -> None:
+    """InvalidInput where the file has further keys that say something else than the question."""
+    from tonnage.interchange.check import understood
+    from tonnage.interchange.reading import Asker
+    from tonnage.interchange.source import text_source
+
+    source = text_source(text, edit.name, edit.folder)
+    found = understood(source, Asker(model=written.place, on=str(written.question["on"])))
+    others = [
+        key
+        for option, keys in found.origins.items()
+        if option not in ("model", "on")
+        for key in keys
+        if written.question.get(option) is not None and _differ(found.question[option], written.question[option])
+    ]
+    if others:
+        raise InvalidInput(
+            "{file}: {keys} would still say something else than was asked: take them out, or change them.",
+            file=edit.name,
+            keys=listed(dict.fromkeys(others)),
+        )
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Whether two values of an option are different, however they are written."""
+    from tonnage.kernel.units import parse_size
+
+    def plain(value: Any) -> Any:
+        try:
+            return parse_size(str(value), "") if not isinstance(value, bool) else value
+        except TonnageError:
+            return str(value).lower()
+
+    return bool(plain(one) != plain(other))
+
+
+def writer(name: str) -> Format:
+    """The format of this name, which can be written."""
+    form = format_of(name)
+    if form.write is None:
+        writable = [one.name for one in formats() if one.write is not None]
+        raise InvalidInput(
+            "{name} is read here, not written. Written are {names}.", name=form.name, names=listed(writable)
+        )
+    return form
+
+
+def _of_format(form: Format, verb: str, question: Mapping[str, Any]) -> dict[str, Any]:
+    """The runtime or engine of the format."""
+    option = {"train": "runtime", "serve": "engine"}[verb]
+    own = form.sets.get(verb, "")
+    if own and question.get(option) not in (None, own):
+        raise InvalidInput(
+            "{name} starts {own}: leave {option} out. Got {got}.",
+            name=form.name,
+            own=own,
+            option=option_name(option),
+            got=question[option],
+        )
+    return {option: own} if own else {}
+
+
+def _implied(written: Written, says: frozenset[str]) -> dict[str, Any]:
+    """Defaults that the comment must name because the format cannot say them: lengths that follow from a default
+    context, and the rank of adapters.
+    """
+    lengths = ("input_tokens", "output_tokens")
+    names = list(lengths) if "context" in says and not written.asked("context") else []
+    names = names if any(map(written.asked, lengths)) else []
+    if written.asked("lora_adapters") and "lora_rank" not in says:
+        names.append("lora_rank")
+    entries = written.answer.question
+    return {name: entries[name].value for name in names if not written.asked(name) and name in entries}
+
+
+def _at_front(question: Mapping[str, Any]) -> dict[str, Any]:
+    return {**{name: question[name] for name in ("model", "on") if name in question}, **question}
+
+
+def _written(verb: str, question: Mapping[str, Any]) -> Written:
+    from tonnage.estimate.answer.launch import place
+
+    parsed = read(verb, {**question, "advice": False})
+    with in_fields(parsed):
+        answer = import_module(f"tonnage.verbs.{verb}").answer(parsed.given)
+        changes = dict(answer.chosen.change) if answer.chosen is not None else {}
+        model, cluster, _ = model_and_machine(parsed.given)
+        plans = _plans(verb, parsed.given, changes, model, cluster)
+    return Written(
+        verb=verb,
+        model=model,
+        cluster=cluster,
+        place=place(model),
+        question={**question, **{name: value for name, value in changes.items() if value is not None}},
+        answer=answer,
+        **plans,
+    )
+
+
+def _plans(verb: str, given: Any, changes: Mapping[str, Any], model: Model, cluster: Cluster) -> dict[str, Any]:
+    from tonnage.estimate.inputs import Question
+
+    if verb == "train":
+        from tonnage.estimate.options.plans import training_plan
+        from tonnage.question.subjects.training import TrainingOptions
+
+        options = TrainingOptions(**values(given, options_of(TrainingOptions)))
+        return {"training": training_plan(model, cluster, replace(options, **changes), Question())}
+    from tonnage.estimate.serving.plans import serving_plan
+    from tonnage.question.subjects.serving import ServingOptions
+
+    serving = ServingOptions(**values(given, options_of(ServingOptions)))
+    return {"serving": serving_plan(model, cluster, replace(serving, **changes), Question())}

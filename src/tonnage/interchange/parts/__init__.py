@@ -1,0 +1,1 @@
+"""What several formats share: a module or a folder for each subject."""

@@ -1,0 +1,1 @@
+"""What formats read that carry a command: objects of Kubernetes, tasks, services."""

@@ -1,0 +1,1 @@
+"""What formats of serving engines share: their options, commands, models and manifests."""

@@ -1,0 +1,1 @@
+"""What jobs and manifests are written from."""

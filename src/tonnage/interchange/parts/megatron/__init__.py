@@ -1,0 +1,1 @@
+"""Megatron-LM's arguments: what each decides, and how they are written."""

@@ -1,0 +1,1 @@
+"""Recipes and configs of NeMo: on Megatron, and Automodel's."""

@@ -1,0 +1,1 @@
+"""OpenRLHF's arguments: what each decides."""

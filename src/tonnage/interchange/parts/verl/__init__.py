@@ -1,0 +1,1 @@
+"""veRL's keys: what each decides, and how they are written."""

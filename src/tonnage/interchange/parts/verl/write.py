@@ -1,0 +1,124 @@
+"""A command that starts veRL with a plan."""
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from tonnage.interchange.parts.verl.values import ACTOR, FSDP, MODEL, REF, ROLLOUT
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
+
+if TYPE_CHECKING:
+    from tonnage.interchange.written import Written
+    from tonnage.spec import TrainingPlan
+else:
+    TrainingPlan = Written = Any
+
+SAYS = frozenset(
+    (
+        "sequence_length",
+        "micro_batch_size",
+        "global_batch_size",
+        "num_microbatches",
+        "data_parallel_size",
+        "objective",
+        "runtime",
+        "model_code",
+        "zero_stage",
+        "replicate_size",
+        "precision",
+        "recompute",
+        "context_parallel_size",
+        "method",
+        "lora_rank",
+        "offload_parameters",
+        "offload_activations",
+        "optimizer",
+        "engine_memory_share",
+    )
+)
+SAMPLES = 8
+PROMPT = 1024  # tokens of a prompt, where a sequence is long enough
+OPTIMIZERS = {"adamw": "AdamW", "adamw-8bit": "AdamW8bit"}
+
+
+def write(w: Written) -> str:
+    """The command: GRPO or PPO of one model on FSDP."""
+    plan = w.training
+    if plan is None or plan.post_training.objective not in ("grpo", "ppo"):
+        raise InvalidInput(Message("veRL is written for reinforcement learning: {@objective} must be grpo or ppo."))
+    if plan.runtime != "fsdp2" or plan.model_code != "transformers":
+        raise InvalidInput(
+            "veRL is written with FSDP: runtime must be fsdp2, with the code of transformers. Got {runtime} with "
+            "{code}.",
+            runtime=plan.runtime,
+            code=plan.model_code,
+        )
+    lines = [f"{name}={value}" for name, value in _keys(w, plan).items()]
+    return (
+        "#!/bin/bash\npython3 -m verl.trainer.main_ppo \\\n" + " \\\n".join(f"  {line}" for line in lines) + ' "$@"\n'
+    )
+
+
+def _keys(w: Written, plan: TrainingPlan) -> dict[str, Any]:
+    response = max(1, plan.sequence_length - min(PROMPT, plan.sequence_length // 2))
+    total = int(plan.global_batch_size)
+    samples = next(count for count in range(min(SAMPLES, total), 0, -1) if total % count == 0)
+    share = plan.post_training.engine_memory_share
+    keys: dict[str, Any] = {
+        "algorithm.adv_estimator": "gae" if plan.post_training.objective == "ppo" else "grpo",
+        "data.train_files": '"$TRAIN_FILES"',
+        "data.val_files": '"$VAL_FILES"',
+        "data.max_prompt_length": plan.sequence_length - response,
+        "data.max_response_length": response,
+        "data.train_batch_size": total // samples,
+        f"{MODEL}path": shlex.quote(w.place),
+        f"{MODEL}enable_gradient_checkpointing": plan.recompute == "full",
+        f"{MODEL}use_fused_kernels": True,
+        f"{MODEL}enable_activation_offload": plan.offload.offload_activations == "cpu",
+        f"{ACTOR}strategy": "fsdp2",
+        f"{ACTOR}ppo_mini_batch_size": total // samples,
+        f"{ACTOR}ppo_micro_batch_size_per_gpu": plan.micro_batch_size,
+        f"{ACTOR}ulysses_sequence_parallel_size": plan.context_parallel_size,
+        **_sharding(w, plan),
+        f"{ROLLOUT}name": "vllm",
+        f"{ROLLOUT}n": samples,
+        f"{ROLLOUT}tensor_model_parallel_size": 1,
+        f"{ROLLOUT}gpu_memory_utilization": share or 0.5,
+        f"{ROLLOUT}free_cache_engine": not share,
+        f"{ROLLOUT}log_prob_micro_batch_size_per_gpu": plan.micro_batch_size,
+        f"{REF}log_prob_micro_batch_size_per_gpu": plan.micro_batch_size,
+        "trainer.nnodes": w.cluster.num_hosts,
+        "trainer.n_gpus_per_node": w.cluster.accelerators_per_host,
+    }
+    if plan.tuning.method == "lora":
+        keys |= {f"{MODEL}lora_rank": plan.tuning.lora_rank, f"{MODEL}lora_alpha": 2 * plan.tuning.lora_rank}
+    elif plan.tuning.method != "full":
+        raise InvalidInput("veRL trains all weights or LoRA. Got {method}.", method=plan.tuning.method)
+    if plan.post_training.objective == "ppo":
+        keys |= {
+            "critic.model.path": shlex.quote(w.place),
+            "critic.ppo_micro_batch_size_per_gpu": plan.micro_batch_size,
+        }
+    return keys
+
+
+def _sharding(w: Written, plan: TrainingPlan) -> dict[str, Any]:
+    types = {"bf16-mixed": "fp32", "bf16": "bf16"}
+    if plan.precision not in types:
+        raise InvalidInput("veRL's FSDP has bf16-mixed and bf16. Got {precision}.", precision=plan.precision)
+    if plan.recompute not in ("none", "full"):
+        raise InvalidInput("veRL recomputes every layer or none. Got {recompute}.", recompute=plan.recompute)
+    if plan.optimizer not in OPTIMIZERS:
+        raise InvalidInput("veRL is written with adamw and adamw-8bit. Got {optimizer}.", optimizer=plan.optimizer)
+    place = plan.offload
+    if "nvme" in (place.offload_optimizer, place.offload_parameters, place.offload_activations):
+        raise InvalidInput("veRL offloads to the host, not to a disk.")
+    if (place.offload_optimizer == "cpu") != (place.offload_parameters == "cpu"):
+        raise InvalidInput("veRL's offload_policy moves weights and optimizer together.")
+    return {
+        f"{FSDP}model_dtype": types[plan.precision],
+        f"{FSDP}reshard_after_forward": plan.zero_stage == 3,
+        f"{FSDP}fsdp_size": w.cluster.size // int(plan.replicate_size) if plan.replicate_size > 1 else -1,
+        f"{FSDP}offload_policy": place.offload_parameters == "cpu",
+        f"{ACTOR}optim.optimizer": OPTIMIZERS[plan.optimizer],
+    }

@@ -1,0 +1,1 @@
+"""Texts of what is read of other tools' logs."""

@@ -1,0 +1,117 @@
+#!/bin/bash
+# Llama 3 8B on one node of H100, fp8
+
+export CUDA_DEVICE_MAX_CONNECTIONS=${CUDA_DEVICE_MAX_CONNECTIONS:-1}
+
+CHECKPOINT_PATH=${1:-"checkpoints/llama3_8b_fp8"}
+TOKENIZER_ARG=${3:-"MOCK"} # Path to tokenizer model, or "MOCK"
+DATA_ARG=${4:-"MOCK"}
+
+mkdir -p "$(dirname "$CHECKPOINT_PATH")"
+
+GPUS_PER_NODE=8
+NUM_NODES=1
+WORLD_SIZE=$(($GPUS_PER_NODE*$NUM_NODES))
+
+PRETRAIN_SCRIPT_PATH="pretrain_gpt.py"
+
+TP_SIZE=1
+CP_SIZE=1
+MICRO_BATCH_SIZE=1
+GLOBAL_BATCH_SIZE=$((16 * WORLD_SIZE))
+NUM_LAYERS=32
+DTYPE="fp8"
+SEQ_LENGTH=8192
+
+DISTRIBUTED_ARGS=(
+    --nproc_per_node $GPUS_PER_NODE
+    --nnodes $NUM_NODES
+    --node_rank ${NODE_RANK:-0}
+    --master_addr ${MASTER_ADDR:-localhost}
+)
+
+MODEL_ARGS=(
+    --use-mcore-models
+    --num-layers $NUM_LAYERS
+    --hidden-size 4096
+    --ffn-hidden-size 14336
+    --num-attention-heads 32
+    --group-query-attention
+    --num-query-groups 8
+    --kv-channels 128
+    --seq-length $SEQ_LENGTH
+    --max-position-embeddings 8192
+    --position-embedding-type rope
+    --rotary-base 1000000 
+    --attention-dropout 0.0
+    --hidden-dropout 0.0
+    --normalization RMSNorm
+    --swiglu
+    --init-method-std 0.0134
+    --attention-backend fused
+    --untie-embeddings-and-output-weights
+    --disable-bias-linear 
+)
+
+TRAINING_ARGS=(
+    --micro-batch-size $MICRO_BATCH_SIZE
+    --global-batch-size $GLOBAL_BATCH_SIZE
+    --train-samples 1953125000
+    --lr 0.00015
+    --bf16
+    --grad-reduce-in-bf16
+    --cross-entropy-loss-fusion
+    --calculate-per-token-loss 
+    --manual-gc 
+    --empty-unused-memory-level 1 
+)
+
+# Conditional arguments based on DTYPE (FP8)
+DTYPE_ARGS=()
+if [[ "$DTYPE" == "fp8" ]]; then
+    DTYPE_ARGS+=(
+        "--fp8-format hybrid"
+        "--fp8-amax-history-len 1024"
+        "--fp8-param-gather"
+    )
+else
+    DTYPE_ARGS+=("--recompute-granularity full")
+fi
+
+MODEL_PARALLEL_ARGS=(
+    --tensor-model-parallel-size $TP_SIZE
+    --context-parallel-size $CP_SIZE
+    # --pipeline-model-parallel-size 2
+    --sequence-parallel
+)
+
+DDP_ARGS=(--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather)
+TRAINING_ARGS+=("${DDP_ARGS[@]}")
+
+DATA_ARGS_LIST=()
+if [[ "$TOKENIZER_ARG" == "MOCK" ]] || [[ -z "$TOKENIZER_ARG" ]]; then
+    DATA_ARGS_LIST+=(
+        "--mock-data"
+        "--tokenizer-type NullTokenizer"
+        "--vocab-size 128256" 
+        "--split '99,1,0'"
+        "--no-mmap-bin-files"
+        "--num-workers 1"
+    )
+fi
+
+if [ ! -f "$PRETRAIN_SCRIPT_PATH" ]; then
+    echo "Error: pretrain_gpt.py not found at $PRETRAIN_SCRIPT_PATH"
+    exit 1
+fi
+
+torchrun ${DISTRIBUTED_ARGS[@]} \
+    "$PRETRAIN_SCRIPT_PATH" \
+    ${MODEL_ARGS[@]} \
+    ${TRAINING_ARGS[@]} \
+    ${DTYPE_ARGS[@]} \
+    ${MODEL_PARALLEL_ARGS[@]} \
+    ${DATA_ARGS_LIST[@]} \
+    --save $CHECKPOINT_PATH 2>&1 | tee log.txt
+
+set +x

@@ -1,0 +1,17 @@
+deepspeed --num_nodes 2 --num_gpus 8 --hostfile hosts --module openrlhf.cli.train_dpo \
+   --ckpt.output_dir ./checkpoint/dpo \
+   --train.batch_size 256 \
+   --train.micro_batch_size 1 \
+   --model.model_name_or_path Qwen/Qwen3-14B \
+   --train.max_epochs 1 \
+   --data.max_len 8192 \
+   --ds.zero_stage 3 \
+   --model.beta 0.1 \
+   --adam.lr 5e-7 \
+   --data.dataset OpenRLHF/preference_dataset_mixture2_and_safe_pku \
+   --data.chosen_key chosen \
+   --data.rejected_key rejected \
+   --ds.lora.rank 64 \
+   --ds.lora.target_modules q_proj v_proj \
+   --ds.attn_implementation flash_attention_2 \
+   --model.gradient_checkpointing_enable

@@ -1,0 +1,34 @@
+# names of releases before 0.11
+python3 -m openrlhf.cli.train_ppo_ray \
+   --actor_num_nodes 1 \
+   --actor_num_gpus_per_node 8 \
+   --ref_num_nodes 1 \
+   --ref_num_gpus_per_node 8 \
+   --vllm_num_engines 4 \
+   --vllm_tensor_parallel_size 2 \
+   --colocate_all_models \
+   --vllm_gpu_memory_utilization 0.6 \
+   --vllm_enable_sleep \
+   --deepspeed_enable_sleep \
+   --init_kl_coef 0 \
+   --advantage_estimator group_norm \
+   --pretrain Qwen/Qwen3-8B \
+   --remote_rm_url http://localhost:5000/get_reward \
+   --save_path /ckpt \
+   --micro_train_batch_size 4 \
+   --train_batch_size 128 \
+   --micro_rollout_batch_size 8 \
+   --rollout_batch_size 128 \
+   --n_samples_per_prompt 8 \
+   --prompt_max_len 1024 \
+   --generate_max_len 3072 \
+   --zero_stage 3 \
+   --bf16 \
+   --actor_learning_rate 5e-7 \
+   --prompt_data OpenRLHF/prompt-collection \
+   --input_key context_messages \
+   --apply_chat_template \
+   --normalize_reward \
+   --gradient_checkpointing \
+   --packing_samples \
+   --flash_attn

@@ -1,0 +1,1 @@
+trtllm-serve disaggregated -c disagg.yaml -t 600

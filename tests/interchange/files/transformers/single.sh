@@ -1,0 +1,1 @@
+CUDA_VISIBLE_DEVICES=0 python train.py --model_name_or_path Qwen/Qwen2.5-0.5B --bf16 True --model_max_length 2048 --per_device_train_batch_size 4 --gradient_accumulation_steps 4 --evaluation_strategy no --save_strategy steps --lazy_preprocess True

@@ -1,0 +1,1 @@
+python trl/scripts/sft.py --model_name_or_path Qwen/Qwen2.5-7B --dataset_name trl-lib/Capybara --load_in_4bit --use_peft --lora_r 16 --lora_target_modules all-linear --bf16 --dtype bfloat16 --no_gradient_checkpointing

@@ -1,0 +1,15 @@
+trl sft \
+    --model_name_or_path Qwen/Qwen2.5-7B \
+    --dataset_name trl-lib/Capybara \
+    --accelerate_config zero3 --num_processes 8 \
+    --learning_rate 2.0e-4 \
+    --num_train_epochs 1 \
+    --packing \
+    --per_device_train_batch_size 2 \
+    --gradient_accumulation_steps 8 \
+    --eval_strategy no \
+    --dtype bfloat16 \
+    --use_peft \
+    --lora_r 32 \
+    --lora_alpha 16 \
+    --output_dir Qwen2.5-7B-SFT

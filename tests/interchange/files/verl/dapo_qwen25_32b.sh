@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# DAPO with batches of tokens and Ulysses
+max_prompt_length=$((1024 * 2))
+max_response_length=$((1024 * 20))
+sp_size=4
+NNODES=${NNODES:-16}
+train_prompt_mini_bsz=32
+n_resp_per_prompt=16
+actor_ppo_max_token_len=$((max_prompt_length + max_response_length))
+
+ray job submit --no-wait --runtime-env=runtime_env.yaml -- python3 -m recipe.dapo.main_dapo \
+    data.prompt_key=prompt \
+    data.max_prompt_length=${max_prompt_length} \
+    data.max_response_length=${max_response_length} \
+    data.train_batch_size=512 \
+    actor_rollout_ref.rollout.n=${n_resp_per_prompt} \
+    algorithm.adv_estimator=grpo \
+    algorithm.use_kl_in_reward=False \
+    actor_rollout_ref.actor.use_kl_loss=False \
+    actor_rollout_ref.actor.clip_ratio_low=0.2 \
+    actor_rollout_ref.actor.clip_ratio_high=0.28 \
+    +actor_rollout_ref.model.override_config.attention_dropout=0. \
+    algorithm.filter_groups.enable=True \
+    actor_rollout_ref.model.use_remove_padding=True \
+    actor_rollout_ref.actor.use_dynamic_bsz=True \
+    actor_rollout_ref.actor.ppo_max_token_len_per_gpu=${actor_ppo_max_token_len} \
+    actor_rollout_ref.model.path="Qwen/Qwen2.5-32B" \
+    actor_rollout_ref.model.enable_gradient_checkpointing=True \
+    actor_rollout_ref.actor.ppo_mini_batch_size=${train_prompt_mini_bsz} \
+    actor_rollout_ref.actor.fsdp_config.param_offload=True \
+    actor_rollout_ref.actor.fsdp_config.optimizer_offload=True \
+    actor_rollout_ref.actor.fsdp_config.fsdp_size=-1 \
+    actor_rollout_ref.actor.ulysses_sequence_parallel_size=${sp_size} \
+    actor_rollout_ref.rollout.gpu_memory_utilization=0.80 \
+    actor_rollout_ref.rollout.tensor_model_parallel_size=4 \
+    actor_rollout_ref.rollout.enable_chunked_prefill=True \
+    reward_model.reward_manager=dapo \
+    trainer.logger='["console","wandb"]' \
+    trainer.n_gpus_per_node=8 \
+    trainer.nnodes="${NNODES}" \
+    trainer.val_before_train=True \
+    trainer.total_epochs=1

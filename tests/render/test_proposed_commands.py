@@ -1,0 +1,68 @@
+"""The commands that a short text proposes keep all that was asked, and run."""
+
+import json
+import shlex
+
+import pytest
+
+import tonnage.cli
+
+ASKED = (
+    ("train qwen3-8b --on 4xH100 --objective grpo", "next"),
+    ("train qwen3-8b --on 8xH100 --objective grpo --tokens 1B --deadline 3d", "next"),
+    ("train qwen3-8b --on 8xH100 --objective dpo --micro-batch-size 2", "next"),
+    ("train qwen3-8b --on RTX-4090 --objective grpo", "try"),
+    ("train llama-3.1-8b --on 8xH100 --tokens 1T --deadline 30d --lora-rank 16 --method lora", "try"),
+    ("train llama-3.1-8b --on 8xH100 --tokens 1T --deadline 30d --price-per-accelerator-hour 2", "next"),
+    ("train llama-3.1-8b --on 8xH100 --tokens 1T --budget 100k --runtime fsdp2 --reserve 2GB", "try"),
+    ("train llama-3.1-8b --on 8xH100 --budget 1000", "next"),
+    ("train llama-3.1-8b --on 8xH100 --precision fp8-te --optimizer adamw-8bit", "next"),
+    ("train llama-3.1-8b --on 8xH100 --float8 tensorwise --sequence-length 8k --zero-stage 2", "next"),
+    ("train llama-3.1-8b --on 8xH100 --tensor-parallel-size 2 --sequence-length 16k --no-sequence-parallel", "next"),
+    ("train llama-3.1-70b --on 2x4090 --method qlora --epochs 3 --dataset-tokens 10M", "try"),
+    ("train llama-3.1-70b --on 8xH100 --max-steps 1000 --global-batch-size 64 --price-kind spot", "next"),
+    ("train llama-3.1-8b --on 4090 --method lora --as-is", "try"),
+    ("max lora-rank llama-3.1-8b --on 4090 --sequence-length 4096", "next"),
+    ("max micro-batch qwen3-8b --on 4xH100 --objective grpo", "next"),
+    ("plan llama-3.1-8b --train --on 8xH100 --tokens 1T --deadline 30d --runtime megatron", "try"),
+    ("plan mixtral-8x7b --train --on 8xH100 --runtime megatron --precision bf16-mixed", "try"),
+    ("plan llama-3.1-8b --on 8xH100 --tokens 1B --deadline 30d --runtime fsdp2 --top 1", "next"),
+    ("train llama-3.1-8b --on 8xA100 --objective distillation --teacher llama-3.1-70b", "next"),
+)
+# The verb's own, or what a change may move.
+ASIDE = {"--on", "--as-is", "--train", "--top", "--method", "--recompute", "--zero-stage"}
+
+
+def run(words, capsys):
+    status = tonnage.cli.main(list(words))
+    return status, capsys.readouterr().out
+
+
+def proposed(text, label):
+    """The command behind a label of the short text, without `tonnage`."""
+    lines = text.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith(f"{label} "))
+    command = lines[at].removeprefix(label)
+    while command.endswith("\\"):
+        at += 1
+        command = command[:-1] + lines[at]
+    return shlex.split(command)[1:]
+
+
+@pytest.mark.parametrize(("asked", "label"), ASKED, ids=[asked for asked, _ in ASKED])
+def test_a_proposed_command_keeps_what_was_asked_and_runs(asked, label, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    words = shlex.split(asked)
+    _, text = run(words, capsys)
+    command = proposed(text, label)
+    assert {word for word in words if word.startswith("--")} - ASIDE <= set(command)
+    fewest = ("--top", "1") if command[0] == "plan" else ()
+    status, document = run([*command, *fewest, "--json"], capsys)
+    assert status in (0, 2, 3, 4)
+    assert json.loads(document)["schema"] == "tonnage/2"
+
+
+def test_what_is_proposed_for_a_missed_deadline_meets_it(capsys):
+    _, text = run(shlex.split("train llama-3.1-8b --on 8xH100 --tokens 1T --deadline 30d"), capsys)
+    status, text = run(proposed(text, "try"), capsys)
+    assert status == 0 and "meets the deadline" in " ".join(text.split())
