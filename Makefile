@@ -9,7 +9,7 @@ SOAK ?= 0
 SLICE ?= 0/1
 BEFORE ?=
 
-.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate rows bands rates accuracy all soak brute docs schema clean peers bench-speed bench-web bench-page page-pictures house format golden texts durations prepared counts site dist
+.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate rows bands rates site-priors accuracy all soak brute docs schema clean peers bench-speed bench-web bench-page page-pictures house format golden texts durations prepared counts site dist
 
 demo: .venv/core.done  ## three questions on the shipped catalogue: core install, no GPU, no torch, no network
 	$(BIN)/python scripts/demo.py
@@ -78,6 +78,10 @@ rates: .venv/quick.done  ## rates of kernels, links and hosts, from published sp
 	$(BIN)/python scripts/fit_rates.py
 	$(BIN)/python scripts/fit_serving.py --recent
 	$(BIN)/python scripts/accuracy.py
+
+site-priors: .venv/test.done  ## how errors vary among sites, which corrections by own runs start from; and what these bring
+	$(BIN)/python scripts/fit_site.py
+	$(BIN)/python scripts/write_docs.py
 
 accuracy: .venv/core.done  ## docs/accuracy.md with its plot, and docs/accuracy_details.md
 	$(BIN)/python scripts/accuracy.py

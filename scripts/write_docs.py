@@ -6,6 +6,7 @@ make docs
 
 import contextlib
 import io
+import json
 import os
 import re
 import shlex
@@ -257,6 +258,7 @@ def _table(mark: re.Match[str]) -> str:
             "options": lambda: _options(name),
             "statuses": _statuses,
             "formats": _formats,
+            "calibration": _calibration,
             "quantities": _quantities,
             "decisions": _decisions,
             "accuracy": _accuracy,
@@ -320,6 +322,18 @@ def _formats() -> list[str]:
         for form in formats()
     ]
     return ["| format | tool | newest release read | verbs | written by export |", "|---|---|---|---|---|", *rows]
+
+
+def _calibration() -> list[str]:
+    """What corrections by half of a publication's rows bring to the other half (scripts/fit_site.py)."""
+    lines = json.loads((ROOT / "validation" / "calibration.json").read_text(encoding="utf-8"))
+    names = {"step_time": "step time", "training_memory": "memory of training", "request_time": "time of a request"}
+    rows = [
+        f"| {names.get(line['quantity'], line['quantity'].upper())} | {line['site']} | {line['rows']} | "
+        f"{100 * line['before']:.1f} % | {100 * line['after']:.1f} % | {100 * line['used']:.0f} % |"
+        for line in lines
+    ]
+    return ["| quantity | publication | rows | before | after | used |", "|---|---|---:|---:|---:|---:|", *rows]
 
 
 def _statuses() -> list[str]:

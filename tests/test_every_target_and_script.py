@@ -34,6 +34,7 @@ RUN_BY = {
     "scripts/fit_links.py": "here",
     "scripts/fit_rates.py": "here",
     "scripts/fit_serving.py": "here",
+    "scripts/fit_site.py": "tests/calibration/test_fit_site.py",
     "scripts/golden.py": "tests/test_golden.py",
     "scripts/golden_questions.py": "tests/test_golden.py",
     "scripts/house.py": "tests/test_house.py",

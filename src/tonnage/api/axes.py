@@ -32,6 +32,7 @@ class Axes(TypedDict, total=False):
     straggler_slowdown: float | Sequence[float | None] | None
     straggler_share: float | Sequence[float | None] | None
     product_share: float | Sequence[float | None] | None
+    calibrated: bool | Sequence[bool | None] | None
     cuda_graph: str | Sequence[str | None] | None
     tp_comm_overlap: bool | Sequence[bool | None] | None
     overlap_moe_expert_parallel_comm: bool | Sequence[bool | None] | None

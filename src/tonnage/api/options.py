@@ -74,6 +74,8 @@ class TrainOptions(TypedDict, total=False):
     """share of the 16-bit peak that products of large matrices reach on your machine, where you measured it (time
     alone): power limits differ [share]; default: what published runs on its generation reach
     """
+    calibrated: bool | None
+    """correct time and memory by your own runs, which `tonnage calibrate` lists; default: off"""
     cuda_graph: str | None
     """megatron: full where graphs replay a whole step, so that kernels do not wait for the host, or modules that
     they replay, such as attn,moe_router (time alone) [kind]; default: none
@@ -346,6 +348,7 @@ class MachineOptions(TypedDict, total=False):
     """part of the memory that the engine takes [0 to 1]; default: vllm's 0.92"""
     enforce_eager: bool | None
     """without CUDA graphs (vllm, sglang)"""
+    calibrated: bool | None
     engine: str | None
     """engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, transformers, gpt-fast, neuron,
     jetstream, generic [name]; default: vllm; llama.cpp for GGUF, on CPUs and Apple

@@ -183,7 +183,7 @@ def plan_training(
       budget [USD]: money that may be spent, such as 100k: how many tokens does it buy?
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
       price_per_accelerator_hour [USD]: price of one accelerator for one hour
-    All 121 options: `print(tonnage.options("plan_training"))`.
+    All 122 options: `print(tonnage.options("plan_training"))`.
 
     Returns TrainingPlans: `plans`, the best first, each with its `answer`; `best`; `rows()` and `frame()`. Raises
     TonnageError: as `train`.
@@ -246,7 +246,7 @@ def plan_serving(
       engine [name]: engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, transformers,
         gpt-fast, neuron, jetstream, generic (default: vllm; llama.cpp for GGUF, on CPUs and Apple)
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
-    All 62 options: `print(tonnage.options("plan_serving"))`.
+    All 63 options: `print(tonnage.options("plan_serving"))`.
 
     Returns ServingPlans: `plans`, the best first; `best`: the answer of `serve` for the first; `rows()` and `frame()`.
     Raises TonnageError: as `serve`.

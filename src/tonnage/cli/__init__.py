@@ -30,6 +30,7 @@ VERBS = {
     "check": "does what another tool's file or command asks for fit? DeepSpeed, Axolotl, vLLM, Slurm and others",
     "export": "the config or command of another tool that starts what train or serve answers",
     "reconcile": "the estimate beside what a run says: logs, metrics, results of benchmarks",
+    "calibrate": "own runs, kept to correct the estimates of this site",
     "diagnose": "why a run ran out of memory, from its log, and what frees it in its own tool's flags",
     "sweep": "every combination of a file's models, machines and options, as a Parquet dataset",
     "trace": "what PyTorch would allocate, without a GPU",
@@ -86,7 +87,9 @@ MEANINGS = {
     "trace": FITS | {3: "it does not fit"},
     "measure": {0: "it ran", 3: "memory ran out"},
 }
-NO_VERDICT = frozenset({"rules", "explain", "models", "accelerators", "prices", "validate", "export", "reconcile"})
+NO_VERDICT = frozenset(
+    {"rules", "explain", "models", "accelerators", "prices", "validate", "export", "reconcile", "calibrate"}
+)
 LEFT_OUT = "left out {flags}: no part of what is estimated"
 UNQUOTED = ("train", "serve", "plan", "max")  # verbs of which names with blanks are understood without quotes
 SERVERS = frozenset({"web", "mcp"})  # run until they are ended

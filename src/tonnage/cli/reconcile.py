@@ -10,7 +10,7 @@ from tonnage.kernel.errors import InvalidInput
 from tonnage.question.form import Given
 
 HELP = "the estimate beside what a run says: logs, metrics and results of benchmarks, figure by figure"
-CONFIG, ROW, JSON = "--config", "--row", "--json"
+CONFIG, ROW, KEEP, JSON = "--config", "--row", "--keep", "--json"
 LARGEST = 50_000_000  # bytes of a log
 
 
@@ -26,7 +26,7 @@ def spelled(words: Sequence[str]) -> list[str]:
             word = rest.pop(0)
             if word in (CONFIG, ROW) and rest:
                 own += [word, rest.pop(0)]
-            elif word == JSON:
+            elif word in (KEEP, JSON):
                 own.append(word)
             else:
                 words_of_part.append(word)
@@ -42,6 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(CONFIG, metavar="FILE", help="another tool's file or job, which says what was run")
     parser.add_argument(ROW, metavar="FILE.yaml", help="write the run as a row besides, which `tonnage validate` reads")
+    parser.add_argument(
+        KEEP, action="store_true", help="keep the run among your own, which `--calibrated` of train and serve uses"
+    )
     parser.add_argument(JSON, action="store_true", help="print one JSON document (schema tonnage/2)")
 
 
@@ -60,6 +63,10 @@ def run(arguments: Given) -> int:
     document = reconcile(sources, verb, question, f"{datetime.now(UTC):%Y-%m-%d}")
     if arguments.row:
         _save(arguments.row, document.rows)
+    if arguments.keep:
+        from tonnage.calibration.kept import add
+
+        add(builtins(document.rows))
     if arguments.json:
         print_json(document)
     else:

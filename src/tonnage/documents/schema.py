@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.documents.answer import AnswerDocument, AnswerSummary
+from tonnage.documents.calibration import CalibrationDocument
 from tonnage.documents.catalogue import (
     AcceleratorDocument,
     AcceleratorsDocument,
@@ -80,6 +81,7 @@ def json_schema() -> dict[str, Any]:
         ChecksDocument,
         ExportDocument,
         ReconcileDocument,
+        CalibrationDocument,
         DiagnosisDocument,
         ErrorDocument,
     )

@@ -11,6 +11,7 @@ from tonnage.architectures import Block, Model
 from tonnage.estimate.frameworks.base import Framework, framework_of
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.plan.schedule import schedule_of
+from tonnage.estimate.site.terms import calibrated_bytes, training_correction
 from tonnage.estimate.step.method import trained_parameters
 from tonnage.estimate.step.pipeline_layout import chunk_layers
 from tonnage.estimate.step.rank import Shares, block_parameters, first_of, stages, with_first_apart
@@ -32,24 +33,25 @@ class RankMemory:
     def __init__(self, stage: StageMemory):
         self.rank = stage.stage.rank
         self.stage = stage
+        self._factor = stage.step.memory_factor
         self._bounds = stage.bounds()  # one after the other, each when it is asked for
         self._bound: Number = 0
 
     @cached_property
     def phases(self) -> tuple[Term, ...]:
-        return self.stage.phases()
+        return tuple(calibrated_bytes(phase, self.stage.step.correction) for phase in self.stage.phases())
 
     @cached_property
     def peak(self) -> Term:
         """The phase that needs most."""
         if "phases" not in self.__dict__ and self.stage.step.scalar:
-            return self.stage.peak()
+            return calibrated_bytes(self.stage.peak(), self.stage.step.correction)
         return max(self.phases, key=lambda phase: phase.value)
 
     @cached_property
     def needed(self) -> Number:
         """Bytes of the fullest moment; an array if the plan's sizes are arrays."""
-        self._bound = reduce(lambda _, bound: bound, self._bounds, self._bound)
+        self._bound = reduce(lambda _, bound: bound * self._factor, self._bounds, self._bound)
         return self._bound
 
     def exceeds(self, limit: float) -> bool:
@@ -61,14 +63,14 @@ class RankMemory:
             if following is None:
                 self.needed = self._bound
             else:
-                self._bound = following
+                self._bound = following * self._factor
         return bool(self.needed > limit)
 
     @property
     def at_least(self) -> Number:
         """Bytes that the fullest moment needs at least, of the moments that were looked at so far, or of the first."""
         if "needed" not in self.__dict__ and not self._bound:
-            self._bound = next(self._bounds)
+            self._bound = next(self._bounds) * self._factor
         return self._bound
 
 
@@ -173,6 +175,9 @@ class Step:
             }
         self.kept = {block: self.sizes.kept("one layer", layer.kept) for block, layer in self.layers.items()}
         self.scalar = plan.is_of_numbers
+        #: What the site's own runs say of memory like this one's.
+        self.correction = training_correction("training_memory", model, plan, cluster)
+        self.memory_factor: Number = 1 if self.correction is None else self.correction.factor
         self.timing: Any = None  # how long it takes, where somebody asked for that (step_time)
 
     def _layer(self, block: Block) -> Layer:

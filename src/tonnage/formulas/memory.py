@@ -396,3 +396,9 @@ def interleaved_memory_factor(M, p, v):
 def kv_cache_bytes(L, k, dh, s, R, w):
     """Keys and values of R requests of s tokens."""
     return 2 * L * k * dh * s * R * w
+
+
+@formula(unit="bytes", source="measured over estimated of own runs (estimate.site.corrections)", difference=True)
+def calibration_bytes(M, f_site):
+    """What own runs took more, or less, than was estimated."""
+    return M * (f_site - 1)

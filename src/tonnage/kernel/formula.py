@@ -21,8 +21,9 @@ from tonnage.kernel.registry import Registry
 
 # A number, or a numpy array with one entry per plan: no operator tells them apart, and neither does the type checker.
 Number = Any
-Basis = Literal["rule", "analytic", "traced", "measured"]
-BASES: tuple[Basis, ...] = ("rule", "analytic", "traced", "measured")  # weakest first
+Basis = Literal["rule", "calibrated", "analytic", "traced", "measured"]
+# Weakest first: a sum has the first of those of its parts. What own runs correct says so all the way up.
+BASES: tuple[Basis, ...] = ("rule", "calibrated", "analytic", "traced", "measured")
 SCALARS = NUMBERS | {Polynomial}  # what is one number, and no array
 _LARGEST_POWER = 300  # e^300 is 1e130: the product of two still is a number
 

@@ -177,6 +177,7 @@ SYMBOLS: dict[str, Symbol] = {
         ),
         Symbol("kappa", "straggler_slowdown", "", "how many times longer a slow node takes for a step"),
         Symbol("q_slow", "straggler_share", "", "share of nodes that are slow"),
+        Symbol("f_site", "calibration", "", "measured over estimated, as own runs say"),
         Symbol("n_hours", "accelerator_hours", "accelerator-hours", "hours of one accelerator"),
         Symbol("eta", "goodput", "", "share of a run's time in which steps are made that last"),
         Symbol("F", "num_failures", "failures", "times that a run was interrupted and nobody meant it to be"),

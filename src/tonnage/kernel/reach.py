@@ -163,7 +163,12 @@ def check_hubs(text: str) -> None:
         )
 
 
+def reads_machine() -> bool:
+    """Whether the machine that answers may be asked what it is and what it keeps."""
+    return _REACH.get().machine
+
+
 def check_machine() -> None:
     """InvalidInput where this machine does not say what it is."""
-    if not _REACH.get().machine:
+    if not reads_machine():
         raise InvalidInput("local is the machine that answers, which is not asked here: name an accelerator.")

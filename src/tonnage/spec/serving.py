@@ -1,5 +1,7 @@
 """A plan of serving, and what users ask of it."""
 
+from typing import Any
+
 from msgspec import Struct
 
 from tonnage.formulas.run import accelerators_of_plan
@@ -92,6 +94,8 @@ class ServingPlan(Plan, frozen=True, kw_only=True):
     prefix_caching: bool | None = None
     #: Bytes of each accelerator that others hold.
     reserve_bytes: int = 0
+    #: What the site's own runs correct (estimate.site.corrections); None: nothing.
+    site: Any = None
 
     drafting: Drafting = Drafting()
     adapters: ServedAdapters = ServedAdapters()

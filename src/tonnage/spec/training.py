@@ -1,6 +1,6 @@
 """A plan of training: how one step is spread over accelerators, and what a run sets."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -224,6 +224,8 @@ class TrainingPlan(Plan, frozen=True, kw_only=True):
     data_loader_workers: Number = 0
     #: Share of the 16-bit peak that large GEMMs were measured to reach on this machine; None: not measured.
     product_share: float | None = None
+    #: What the site's own runs correct (estimate.site.corrections); None: nothing.
+    site: Any = None
 
     layout: PipelineLayout = PipelineLayout()
     tuning: Tuning = Tuning()

@@ -1,10 +1,12 @@
 """What the user should know about a machine beside its memory. Training and serving ask the same questions."""
 
 import re
+from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.step.communication import MEASURED_VENDORS
+from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, listed
 from tonnage.question.amounts import link_rate
 from tonnage.spec import Accelerator, Cluster
@@ -22,6 +24,21 @@ def stated_links(
         if value is not None:
             question.put(name, value, "given")
     return read
+
+
+def site_of(calibrated: bool | None, question: Question) -> Any:
+    """What the site's own runs correct, where that was asked for: the field `site` of a plan."""
+    if not calibrated:
+        return None
+    from tonnage.estimate.site.stored import corrections  # a data base, which no other question opens
+
+    return corrections(question)
+
+
+def check_uncalibrated(calibrated: bool | None) -> None:
+    """InvalidInput where own runs are to correct a search: its bounds are of estimates alone."""
+    if calibrated:
+        raise InvalidInput(Message("{@calibrated} is of train, serve and compare: a search compares estimates alone."))
 
 
 def warn_of_machine(

@@ -14,7 +14,7 @@ from tonnage.estimate.options.framework_options import (
     own_options,
     own_sharding_options,
 )
-from tonnage.estimate.options.machine import stated_links, warn_of_machine
+from tonnage.estimate.options.machine import site_of, stated_links, warn_of_machine
 from tonnage.estimate.options.parallel import check_parallel, facts_of, parallel_sizes, pipeline_schedule, uneven_ranks
 from tonnage.estimate.options.training_method import check_base, training_method, usual_precision
 from tonnage.estimate.plan.rule import Facts, check, check_positions, check_size
@@ -110,6 +110,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         pipeline_schedule=schedule,
         **sizes,
         **stated_links(o.inter_node_bandwidth, o.intra_node_bandwidth, q),
+        site=site_of(o.calibrated, q),
         sequence_parallel=q.take(
             "sequence_parallel",
             o.sequence_parallel,

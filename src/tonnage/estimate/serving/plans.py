@@ -9,7 +9,7 @@ from tonnage.architectures import Model
 from tonnage.documents.answer import Slopes
 from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.inputs import Origin, Question
-from tonnage.estimate.options.machine import arithmetic_of, stated_links, warn_of_machine
+from tonnage.estimate.options.machine import arithmetic_of, site_of, stated_links, warn_of_machine
 from tonnage.estimate.options.run_options import rate
 from tonnage.estimate.plan.rule import Facts, check, check_positions, check_size, divisors, expert_counts, near_sizes
 from tonnage.estimate.plan.validity import EXPERTS, HEADS, LAYERS, shares_heads
@@ -117,6 +117,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         gpu_memory_utilization=o.gpu_memory_utilization,
         enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.share_of != "nothing" else False,
         reserve_bytes=o.reserve_bytes,
+        site=site_of(o.calibrated, q),
         weights_on_host_bytes=o.weights_on_host or 0,
         host_bandwidth=rate("host_bandwidth", o.host_bandwidth),
         **stated_links(o.inter_node_bandwidth, o.intra_node_bandwidth, q),

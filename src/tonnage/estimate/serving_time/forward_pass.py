@@ -3,7 +3,7 @@ numbers may be arrays.
 """
 
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tonnage.estimate.hardware.network import Network
 from tonnage.estimate.hardware.rates import rates as training_rates
@@ -63,6 +63,8 @@ class PassTime:
     """
 
     tokens_each: Number = 1
+    #: What the site's own runs say of the replica's times (times.SiteTimes).
+    site: Any = None
 
     def __init__(
         self, works: tuple[Work, ...], plan: ServingPlan, cluster: Cluster, hidden_size: int, rates: ServingRates

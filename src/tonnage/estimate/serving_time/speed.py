@@ -16,6 +16,7 @@ from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.serving.memory import ServingMemory
 from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
 from tonnage.estimate.serving_time.times import Drafted, ServingTimes, pass_time, policy, pool_tokens, times
+from tonnage.estimate.site.terms import Correction, calibrated
 from tonnage.formulas import passes as f
 from tonnage.formulas import service as h
 from tonnage.formulas import serving as g
@@ -86,7 +87,8 @@ def serving_speed(
         question.warn("it does not fit: the times are those of an accelerator with enough memory.")
     _notes(replica.clock, plan, cluster, served, replica_load, question)
     speed = speed_of(replica, plan, cluster, served, replica_load)
-    return replace(speed, figures=replace(speed.figures, **_bands(replica.clock, speed.figures)))
+    bands = _bands(replica.clock, speed.figures) | _own_bands(served)
+    return replace(speed, figures=replace(speed.figures, **bands))
 
 
 def replica_of(
@@ -211,6 +213,16 @@ def _bands(clock: PassTime | Drafted, figures: ServingDocument[Term]) -> dict[st
     }
 
 
+def _own_bands(served: ServingTimes) -> dict[str, tuple[float, float]]:
+    """The same by the site's own runs, of what they correct."""
+    seconds = {"ttft": served.ttft_seconds, "tpot": served.tpot_seconds}
+    return {
+        f"{name}_band": (seconds[name] * correction.low, seconds[name] * correction.high)
+        for name, correction in served.corrections.items()
+        if seconds[name] is not None
+    }
+
+
 def speed_of(
     replica: Replica, plan: ServingPlan, cluster: Cluster, served: ServingTimes, replica_load: ReplicaLoad
 ) -> Speed:
@@ -220,8 +232,11 @@ def speed_of(
     steady = _Steady(load, plan)
     one = clock.spent(0, 0, 1, context)
     tpot = _tpot(served, steady, plan)
-    alone = _each_token(
-        "TPOT of one user alone", _pass("decode step of one user alone", one, requests=1, keys=context), plan
+    alone = calibrated(
+        _each_token(
+            "TPOT of one user alone", _pass("decode step of one user alone", one, requests=1, keys=context), plan
+        ),
+        _correction_alone(clock, load),
     )
     checks = _checks(clock)
     least = Term.of(
@@ -277,6 +292,13 @@ def speed_of(
         prompt_share=Term.of("of it for prompts", h.prompt_cost_share, **both),
         answer_share=Term.of("of it for answers", h.answer_cost_share, **both),
     )
+
+
+def _correction_alone(clock: PassTime | Drafted, load: Load) -> Correction | None:
+    """What own runs say of TPOT with one user on each replica."""
+    if clock.site is None:
+        return None
+    return clock.site.of(replace(load, concurrency=1, requests_per_second=None)).get("tpot")
 
 
 class _Steady:
@@ -354,14 +376,16 @@ def _rates(
 
 def _tpot(served: ServingTimes, steady: _Steady, plan: ServingPlan) -> Term:
     keys = served.running * served.context_tokens
+    correction = served.corrections.get("tpot")
+    tpot = served.tpot_seconds if correction is None else served.tpot_seconds / correction.factor
     decode = _pass("decode step", served.decode, requests=served.running, keys=keys)
-    others = served.tpot_seconds * served.tokens_each - served.decode.seconds
+    others = tpot * served.tokens_each - served.decode.seconds
     parts = (
         [steady.term("prefill interference", others, "seconds")]
         if abs(others) > NOTHING * served.decode.seconds
         else []
     )
-    return _each_token(TPOT, Term.sum("time of a pass", decode, *parts), plan)
+    return calibrated(_each_token(TPOT, Term.sum("time of a pass", decode, *parts), plan), correction)
 
 
 def _each_token(name: str, of_pass: Term, plan: ServingPlan) -> Term:
@@ -377,12 +401,13 @@ def _each_token(name: str, of_pass: Term, plan: ServingPlan) -> Term:
 def _ttft(served: ServingTimes, steady: _Steady, own: Term) -> Term | None:
     if served.ttft_seconds is None or served.ttft_seconds == float("inf"):
         return None
-    overhead = served.around_seconds
-    waits = served.ttft_seconds - own.value - overhead
+    overhead, correction = served.around_seconds, served.corrections.get("ttft")
+    ttft = served.ttft_seconds if correction is None else served.ttft_seconds / correction.factor
+    waits = ttft - own.value - overhead
     parts = [_walked("request overhead", overhead, {})] if overhead else []
-    if abs(waits) > NOTHING * served.ttft_seconds:
+    if abs(waits) > NOTHING * ttft:
         parts.append(steady.term("queueing and batching", waits, "seconds"))
-    return Term.sum(TTFT, own, *parts)
+    return calibrated(Term.sum(TTFT, own, *parts), correction)
 
 
 def _pass(name: str, spent: Spent, **parameters: float) -> Term:

@@ -1,5 +1,6 @@
 """How fast a replica answers under a load: from passes, with those of whoever drafts tokens, to what users wait for."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from tonnage.estimate.serving.placement import drafting
 from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
 from tonnage.estimate.serving_time.work import Work, kv_bytes, stage_works
+from tonnage.estimate.site.terms import Correction
 from tonnage.formulas import passes as f
 from tonnage.formulas import service as h
 from tonnage.formulas import serving as g
@@ -23,10 +25,28 @@ from tonnage.spec import Accelerator, Cluster, Load, ServingPlan
 UNEVEN = 1.02  # a cache that takes so much more, or less, than in proportion to its tokens has windows or states
 
 
+class SiteTimes:
+    """What the site's own runs say of the times of a replica."""
+
+    def __init__(self, model: Model, plan: ServingPlan, cluster: Cluster):
+        self.model, self.plan, self.cluster = model, plan, cluster
+
+    def of(self, load: Load) -> dict[str, Correction]:
+        """By `ttft` and `tpot`; without runs that say these, as runs that say the time of whole requests have it."""
+        from tonnage.estimate.site.cases import serving_case  # nothing of it is needed where nobody asks
+
+        case = serving_case(self.model, self.plan, self.cluster, load)
+        whole = self.plan.site.of("request_time", case)
+        found = {name: self.plan.site.of(name, case) or whole for name in ("ttft", "tpot")}
+        return {name: correction for name, correction in found.items() if correction is not None}
+
+
 class Drafted:
     """Passes of a replica that drafts `tokens` ahead: `checks` takes them all in one pass, and `guesses` is run
     before it for each (None: guessing costs nothing, as n-grams do).
     """
+
+    site: SiteTimes | None = None
 
     def __init__(self, checks: PassTime, guesses: PassTime | None, tokens: int):
         self.checks, self.guesses, self.tokens = checks, guesses, tokens
@@ -72,6 +92,8 @@ class ServingTimes(Struct, frozen=True, kw_only=True, eq=False):
     tokens_each: Number
     decode: Spent
     steady: Steady
+    #: By `ttft` and `tpot`: what own runs corrected; the times above are after it.
+    corrections: Mapping[str, Correction] = {}
 
 
 def pass_time(
@@ -80,7 +102,10 @@ def pass_time(
     """The time of passes of one replica of this plan, with those of whoever drafts tokens for it."""
     rates = rates or serving_rates()
     works = _works(model, plan, peaks(plan, cluster.accelerator))
-    return drafted(PassTime(works, plan, cluster, model.hidden_size, rates), model, plan, cluster, rates)
+    passes = drafted(PassTime(works, plan, cluster, model.hidden_size, rates), model, plan, cluster, rates)
+    if plan.site is not None:
+        passes.site = SiteTimes(model, plan, cluster)
+    return passes
 
 
 def peaks(plan: ServingPlan, chip: Accelerator) -> tuple[str, ...]:
@@ -194,7 +219,7 @@ def times(passes: PassTime | Drafted, rules: Policy, load: Load, rounds: int | N
     busy = minimum(maximum(state.running - 1, 0), 1) if returns else 1 - exp(-state.running)
     overhead = around_seconds(passes, state.tpot) + scheduled_seconds(passes, state.tpot, busy, returns=returns)
     ttft = state.ttft + overhead if passes.knows_prompts else None
-    return ServingTimes(
+    found = ServingTimes(
         prompt_tokens=prompt,
         answer_tokens=answer,
         context_tokens=context,
@@ -209,6 +234,31 @@ def times(passes: PassTime | Drafted, rules: Policy, load: Load, rounds: int | N
         tokens_each=tokens_each,
         decode=passes.spent(0, 0, state.running, state.running * context),
         steady=state,
+    )
+    return found if passes.site is None else _corrected(found, passes.site.of(load), returns=returns)
+
+
+def _corrected(found: ServingTimes, corrections: Mapping[str, Correction], *, returns: bool) -> ServingTimes:
+    """The times as own runs have them. Users who wait for their answers ask less often by as much as these take longer;
+    requests that come at a rate come as before.
+    """
+    factor = {name: corrections[name].factor if name in corrections else 1 for name in ("ttft", "tpot")}
+    tpot = found.tpot_seconds * factor["tpot"]
+    ttft = None if found.ttft_seconds is None else found.ttft_seconds * factor["ttft"]
+    tail = h.later_tokens_seconds.evaluate(O=found.answer_tokens, tau=tpot)
+    longer = factor["tpot"]
+    if ttft is not None and found.end_to_end_seconds is not None:
+        longer = (ttft + tail) / found.end_to_end_seconds
+    slower = longer if returns else 1
+    return replace(
+        found,
+        ttft_seconds=ttft,
+        tpot_seconds=tpot,
+        end_to_end_seconds=None if ttft is None else ttft + tail,
+        output_tokens_per_second=found.output_tokens_per_second / slower,
+        requests_per_second=found.requests_per_second / slower,
+        largest_rate=found.largest_rate / longer,
+        corrections=corrections,
     )
 
 

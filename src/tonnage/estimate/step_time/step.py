@@ -11,6 +11,7 @@ from tonnage.architectures import Block
 from tonnage.estimate.hardware.network import Collective, Sending
 from tonnage.estimate.host.traffic import OffloadTraffic, offload_traffic, over_host, update_on_host
 from tonnage.estimate.plan.schedule import bubble
+from tonnage.estimate.site.terms import Correction, calibrated, training_correction
 from tonnage.estimate.step.method import frozen_below
 from tonnage.estimate.step.points import running
 from tonnage.estimate.step.rank import Stage, expert_parameters
@@ -253,9 +254,19 @@ class StepTime(LayerTime):
         on_accelerators = (
             Term.product("time of a step", "seconds", *factors, step) if factors else step.named("time of a step")
         )
-        if self.update is None:
-            return on_accelerators
-        return Term.sum("time of a step", on_accelerators.named("on accelerators"), self.update)
+        if self.update is not None:
+            on_accelerators = Term.sum("time of a step", on_accelerators.named("on accelerators"), self.update)
+        return calibrated(on_accelerators, self.correction)
+
+    @cached_property
+    def correction(self) -> Correction | None:
+        """What the site's own runs say of steps like this one."""
+        return training_correction("step_time", self.step.model, self.plan, self.step.cluster)
+
+    @property
+    def calibration(self) -> Number:
+        """The factor of own runs on all of a step; 1 where nobody asked for it."""
+        return 1 if self.correction is None else self.correction.factor
 
     def seconds(self) -> Number:
         """Seconds of one step; an array if sizes of the plan are."""
@@ -371,7 +382,7 @@ class StepTime(LayerTime):
     @property
     def factor(self) -> Number:
         """By which all of a step takes longer than its kernels and links say."""
-        return self.framework * self.stragglers.value
+        return self.framework * self.stragglers.value * self.calibration
 
     @cached_property
     def stragglers(self) -> Term:

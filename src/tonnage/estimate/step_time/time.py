@@ -136,6 +136,8 @@ class Timing:
         if walk.update:
             for name, term in zip(("the host", "links, to the host"), walk.update.children, strict=True):
                 seconds_by_resource[name] = seconds_by_resource.get(name, 0) + term.value
+        if walk.correction is not None:
+            return {name: walk.calibration * seconds for name, seconds in seconds_by_resource.items()}
         return seconds_by_resource
 
     @property
@@ -145,9 +147,12 @@ class Timing:
 
     @property
     def band(self) -> Band | None:
-        """The error band of the measured step times nearest in kind. With an optimizer on the host there are none: then
-        the band is of the rates at which hosts were published to update, or None where the plan says its own.
+        """The error band of the measured step times nearest in kind, or of the site's own runs. With an optimizer on
+        the host there are none: then the band is of the rates at which hosts were published to update, or None where
+        the plan says its own.
         """
+        if (own := self.walk.correction) is not None:
+            return Band(low=own.low, high=own.high, rows=own.runs)
         if self.walk.update:
             seconds, updating = float(self.term.value), float(self.walk.update.children[0].value)
             span = update_range(self.plan, seconds, updating)
@@ -179,7 +184,7 @@ class Timing:
         once.sort(key=lambda part: last.get(part.name, part.name != MOVING and 0.5))
         after = [(part.name, part.term.name, float(part.term.value) * factor) for part in once]
         if walk.update:
-            after.append((ON_HOST, ON_HOST, float(walk.update.value)))
+            after.append((ON_HOST, ON_HOST, float(walk.update.value * walk.calibration)))
         return StepSeconds(
             stages=tuple(seen[id(passes)] for passes in walk.stages),
             num_microbatches=int(plan.num_microbatches),

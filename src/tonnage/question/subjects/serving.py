@@ -119,6 +119,10 @@ class ServingOptions(Options, frozen=True, kw_only=True):
     ] = None
     enforce_eager: Annotated[bool | None, option("without CUDA graphs (vllm, sglang)")] = None
     reserve_bytes: int = 0
+    calibrated: Annotated[
+        bool | None,
+        option("correct TTFT, TPOT and latency by your own runs, which `tonnage calibrate` lists", default="off"),
+    ] = None
     engine: Annotated[
         str | None,
         option(

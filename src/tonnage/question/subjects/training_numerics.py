@@ -254,6 +254,10 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
             default="what published runs on its generation reach",
         ),
     ] = None
+    calibrated: Annotated[
+        bool | None,
+        option("correct time and memory by your own runs, which `tonnage calibrate` lists", default="off"),
+    ] = None
     cuda_graph: Annotated[
         str | None,
         option(

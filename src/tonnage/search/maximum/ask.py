@@ -5,6 +5,7 @@ from msgspec import Struct
 from tonnage.architectures import Model
 from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.money.bill import BillOptions
+from tonnage.estimate.options.machine import check_uncalibrated
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
@@ -45,6 +46,7 @@ def serving_maximum(
     """The most of a served model. `model`: None where models are what is looked for; `advise`: with what would let
     it be more.
     """
+    check_uncalibrated(options.calibrated)
     _check(what, model, options, load)
     if model is not None:
         return _maximum(ServingRow(what, model, cluster, options, load, money, reserve_bytes), advise=advise)
@@ -64,6 +66,7 @@ def training_maximum(
     advise: bool = True,
 ) -> Maximum:
     """The largest value of one option of a training run, as `serving_maximum` for serving."""
+    check_uncalibrated(options.calibrated)
     _check(what, model, options, run)
     if model is not None:
         return _maximum(TrainingRow(what, model, cluster, options, run, money, reserve_bytes), advise=advise)

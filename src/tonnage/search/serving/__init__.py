@@ -10,6 +10,7 @@ from tonnage.architectures import Model, needs_family
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import USUAL, USUAL_SOURCE, LoadOptions, lengths, lengths_within
 from tonnage.estimate.money.bill import BillOptions
+from tonnage.estimate.options.machine import check_uncalibrated
 from tonnage.estimate.plan.rule import check_size
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
@@ -65,6 +66,7 @@ def plan_serving(
     options, load = _lengths(model, options, load, question)
     prices = Prices(money, load.price_per_accelerator_hour)
     objective = _objective(wanted, compared, options, load, prices, question)
+    check_uncalibrated(options.calibrated)
     space = Space(
         model=model,
         machines=compared,

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.estimate.answer.companions import Refusals, ask_applicable
 from tonnage.estimate.inputs import Question
+from tonnage.estimate.options.machine import check_uncalibrated
 from tonnage.estimate.options.plans import DEFAULT_SEQUENCE_LENGTH, training_plan
 from tonnage.estimate.plan.rule import check_size, expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
@@ -141,6 +142,7 @@ class Space:
     ):
         if not machines:
             raise InvalidInput("a search needs at least one machine. Got none.")
+        check_uncalibrated(options.calibrated)
         self.model, self.machines, self.options = model, tuple(machines), options
         self.vary = dict(vary or {})
         for name in self.vary:
