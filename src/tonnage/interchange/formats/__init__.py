@@ -1,4 +1,5 @@
-"""The formats: a module for each tool, found by the name of its file. It adds a `Format` to FORMATS; no list names it.
+"""The formats: a module for each tool, in the folder of its kind: `engines`, `trainers`, and `jobs`, which carry the
+command of another. Every module below here is imported and adds a `Format` to FORMATS; no list names it.
 
 A module has the names of the keys that a tool's file or command may have, what each decides, and what its file is
 written from. What several formats share stands in `interchange/parts`.
@@ -7,7 +8,7 @@ written from. What several formats share stands in `interchange/parts`.
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any
 
 from msgspec import Struct
@@ -71,8 +72,8 @@ FORMATS: Registry[Format] = Registry("format")
 @cache
 def formats() -> tuple[Format, ...]:
     """Every format, by name."""
-    for module in iter_modules(__path__):
-        import_module(f"{__name__}.{module.name}")
+    for module in walk_packages(__path__, f"{__name__}."):
+        import_module(module.name)
     return tuple(FORMATS[name] for name in sorted(FORMATS))
 
 

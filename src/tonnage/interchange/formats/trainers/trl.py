@@ -3,7 +3,7 @@
 from typing import Any
 
 from tonnage.interchange.formats import FORMATS, Format
-from tonnage.interchange.formats.transformers import OTHERS
+from tonnage.interchange.formats.trainers.transformers import OTHERS
 from tonnage.interchange.parts.hugging_face import (
     accelerate_settings,
     hf_model,
