@@ -145,6 +145,14 @@ def test_bad_input_says_what_is_wrong_and_ends_with_64(capsys, words, says):
     assert says in err
 
 
+@pytest.mark.parametrize("name", ["run.sh", "config.yaml", "config.json", "config.toml"])
+def test_an_empty_file_is_called_empty(capsys, tmp_path, name):
+    (tmp_path / name).write_text("\n")
+    status, _, err = printed(capsys, "check", str(tmp_path / name), "--on", "h100")
+    assert status == 64
+    assert f"{name} is empty." in err
+
+
 @pytest.mark.parametrize("shape", ["github", "markdown", "sarif"])
 def test_other_programs_get_the_verdict_and_the_keys_that_were_not_understood(capsys, shape):
     status, out, _ = printed(capsys, "check", f"{COMMAND} --made-up-key 3", "--on", ON, "--format", shape)

@@ -101,9 +101,13 @@ def marked(answer: "Answer", found: Understood, given: Sequence[str] | set[str] 
 
 
 def recognised(source: Source, asker: Asker = NOBODY) -> Format:
-    """The format of a source: the one that the asker names, else the one that has the most signs."""
+    """The format of a source: the one that the asker names, else the one that has the most signs. InvalidInput where
+    the source is empty, or is of no tool that is known, or of several.
+    """
     if asker.tool:
         return format_of(asker.tool)
+    if not source.text.strip():
+        raise InvalidInput("{file} is empty.", file=source.name)
     signs = [(form.recognises(source), form) for form in formats()]
     most = max((count for count, _ in signs), default=0)
     best = [form for count, form in signs if count == most]

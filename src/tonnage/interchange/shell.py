@@ -4,6 +4,12 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
+from tonnage.kernel.errors import InvalidInput
+
+# What a script may have: a longer one would take seconds to be taken apart. Published recipes have up to 60 kB.
+MAX_CHARACTERS = 200_000
+MAX_LINES = 5000
+MAX_LINE = 20_000  # characters, of lines that end in a backslash together
 LONGEST_SUM = 200  # characters of an arithmetic expression that is computed
 MOST_WORDS = 20_000  # of one command, after arrays are put in
 LONGEST_WORD = 100_000  # characters: variables that double each other would take all memory
@@ -26,6 +32,11 @@ _COMPARED = {
     "-lt": lambda a, b: int(a) < int(b),
     "-le": lambda a, b: int(a) <= int(b),
 }
+
+
+def program_name(word: str) -> str:
+    """The program that the first word of a command starts, without its folder."""
+    return word.rstrip("/").rpartition("/")[2]
 
 
 class Shell:
@@ -137,15 +148,33 @@ class Shell:
             return None
 
 
-def whole_lines(script: str) -> Iterator[str]:
+def check_size(script: str, name: str) -> None:
+    """InvalidInput, with the name of the script, where it has more lines or characters than are read."""
+    if len(script) > MAX_CHARACTERS:
+        raise InvalidInput(
+            "{file} has more than {most:,} characters: give only the commands that train or serve.",
+            file=name,
+            most=MAX_CHARACTERS,
+        )
+    if script.count("\n") > MAX_LINES:
+        raise InvalidInput(
+            "{file} has more than {most:,} lines: give only the commands that train or serve.",
+            file=name,
+            most=MAX_LINES,
+        )
+
+
+def whole_lines(script: str, name: str = "the script") -> Iterator[str]:
     """The lines of a script without its comments: those that end in a backslash together, and an array or a quoted
-    text with all its lines.
+    text with all its lines. InvalidInput, with the name of the script, for a line of more than MAX_LINE characters.
     """
     held = ""
     for line in script.splitlines():
         if line.lstrip().startswith("#"):
             continue
         held += line
+        if len(held) > MAX_LINE:
+            raise InvalidInput("{file} has more than {most:,} characters in one line.", file=name, most=MAX_LINE)
         if _ARRAY.match(held):
             if not _is_closed(held):
                 held = held.rstrip().removesuffix("\\") + "\n"

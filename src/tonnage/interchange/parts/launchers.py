@@ -2,10 +2,10 @@
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import PurePath
 from typing import Any
 
 from tonnage.interchange.reading import Reading, options_of_command
+from tonnage.interchange.shell import program_name
 from tonnage.interchange.source import Source
 from tonnage.kernel.message import Message
 
@@ -75,7 +75,7 @@ def _words(text: str) -> list[str]:
 
 def launcher_values(words: Sequence[str]) -> dict[str, Any]:
     """The options of the launcher, each with `torchrun.` before its name; of other launchers, none."""
-    programs = [PurePath(word).name for word in words]
+    programs = [program_name(word) for word in words]
     at = next((at for at, name in enumerate(programs) if name in ("torchrun", "torch.distributed.run")), -1)
     if at < 0:
         at = next((at for at, name in enumerate(programs) if name == "torch.distributed.launch"), -1)

@@ -1,6 +1,5 @@
 """Docker: `docker run`, and services of Compose, with what their image starts by itself."""
 
-from pathlib import PurePath
 from typing import Any
 
 from tonnage.interchange.formats import FORMATS, Format
@@ -8,6 +7,7 @@ from tonnage.interchange.parts.carriers import compose
 from tonnage.interchange.parts.launching.carried import found_in, read_found
 from tonnage.interchange.parts.launching.containers import PROGRAMS
 from tonnage.interchange.reading import Reading
+from tonnage.interchange.shell import program_name
 from tonnage.interchange.source import Source
 
 SIGNS = 40  # of a command: more than those of a launcher, which may stand in front
@@ -20,7 +20,7 @@ def recognises(source: Source) -> int:
         return 0
     starts = [command for command in source.commands if command.words]
     return SIGNS * any(
-        PurePath(command.words[0]).name in PROGRAMS and {"run", "create", "exec"} & set(command.words[1:3])
+        program_name(command.words[0]) in PROGRAMS and {"run", "create", "exec"} & set(command.words[1:3])
         for command in starts
     )
 

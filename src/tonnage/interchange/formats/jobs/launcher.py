@@ -1,12 +1,12 @@
 """Commands behind launchers: srun, mpirun, torchrun, uv run and others, in scripts without a scheduler's options."""
 
-from pathlib import PurePath
 from typing import Any
 
 from tonnage.interchange.formats import FORMATS, Format
 from tonnage.interchange.parts.launching.carried import found_in, read_found
 from tonnage.interchange.parts.launching.programs import LAUNCHERS, SHELLS
 from tonnage.interchange.reading import Reading
+from tonnage.interchange.shell import program_name
 from tonnage.interchange.source import Source
 
 SIGNS = 30
@@ -19,7 +19,7 @@ def recognises(source: Source) -> int:
     """Whether the command that trains or serves stands behind a launcher."""
     if source.kind not in ("text", "command"):
         return 0
-    if not any(command.words and PurePath(command.words[0]).name in _FIRST for command in source.commands):
+    if not any(command.words and program_name(command.words[0]) in _FIRST for command in source.commands):
         return 0
     behind = [one for one in found_in(source) if one.is_behind]
     if not behind:

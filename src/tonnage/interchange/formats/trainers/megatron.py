@@ -1,7 +1,6 @@
 """Megatron-LM: the arguments of pretrain_gpt.py, in a command, a script, or a file of YAML."""
 
 from collections.abc import Mapping
-from pathlib import PurePath
 from typing import Any
 
 from tonnage.interchange.formats import FORMATS, Format
@@ -12,6 +11,7 @@ from tonnage.interchange.parts.megatron.names import SEVERAL, SWITCHES
 from tonnage.interchange.parts.megatron.run import read_arguments
 from tonnage.interchange.parts.megatron.write import SAYS, write
 from tonnage.interchange.reading import Reading, options_of_command
+from tonnage.interchange.shell import program_name
 from tonnage.interchange.source import Source
 from tonnage.kernel.errors import InvalidInput, shown
 
@@ -30,7 +30,7 @@ def recognises(source: Source) -> int:
 
 
 def _is_program(word: str) -> bool:
-    return PurePath(word).name in (*PROGRAMS, *OTHERS)
+    return program_name(word) in (*PROGRAMS, *OTHERS)
 
 
 def _has(words: tuple[str, ...], name: str) -> bool:
@@ -44,7 +44,7 @@ def values(source: Source) -> dict[str, Any]:
     if found is None:
         raise InvalidInput("{file} starts no pretrain_gpt.py.", file=source.name)
     before, program, after = found
-    if PurePath(program).name in OTHERS:
+    if program_name(program) in OTHERS:
         raise InvalidInput(
             "{file} starts {program}: of Megatron-LM's programs only {known} is read here.",
             file=source.name,

@@ -1,7 +1,6 @@
 """OpenRLHF: `python3 -m openrlhf.cli.train_ppo_ray`, `train_sft`, `train_dpo` and `train_rm` with their flags."""
 
 import re
-from pathlib import PurePath
 from typing import Any
 
 from tonnage.interchange.formats import FORMATS, Format
@@ -9,6 +8,7 @@ from tonnage.interchange.parts.launchers import SIGNS, last_ones, started
 from tonnage.interchange.parts.openrlhf.names import KNOWN, SEVERAL, SWITCHES
 from tonnage.interchange.parts.openrlhf.read import PROGRAM, RENAMED, read_run
 from tonnage.interchange.reading import options_of_command
+from tonnage.interchange.shell import program_name
 from tonnage.interchange.source import Source
 from tonnage.kernel.errors import InvalidInput
 
@@ -49,7 +49,7 @@ def values(source: Source) -> dict[str, Any]:
 
 def _launcher(words: list[str]) -> dict[str, Any]:
     """Options of the launcher of DeepSpeed."""
-    at = next((at for at, word in enumerate(words) if PurePath(word).name == "deepspeed"), -1)
+    at = next((at for at, word in enumerate(words) if program_name(word) == "deepspeed"), -1)
     if at < 0:
         return {}
     options, _ = options_of_command(words[at + 1 :], frozenset(("module", "no-python", "no-local-rank")))

@@ -1,7 +1,6 @@
 """Servers that a script, a command or a manifest starts: found by their program, and put together to one question."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import PurePath
 from typing import Any
 
 from msgspec import Struct
@@ -9,6 +8,7 @@ from msgspec.structs import replace
 
 from tonnage.interchange.parts.engines.engine_options import names
 from tonnage.interchange.reading import Reading, options_of_command
+from tonnage.interchange.shell import program_name
 from tonnage.interchange.source import Command, Source
 from tonnage.interchange.source import commands_of as commands_of_script
 from tonnage.kernel.errors import InvalidInput, TonnageError
@@ -44,9 +44,9 @@ class Program(Struct, frozen=True, kw_only=True):
         for at in range(len(words)):
             for start in self.starts:
                 part = words[at : at + len(start)]
-                if part and (PurePath(part[0]).name, *part[1:]) == start:
+                if part and (program_name(part[0]), *part[1:]) == start:
                     return Found(words=words[at + len(start) :], environment=self._own(command), signs=PROGRAM)
-        if words[:1] and PurePath(words[0]).name in ("docker", "podman", "nerdctl") and self.images:
+        if words[:1] and program_name(words[0]) in ("docker", "podman", "nerdctl") and self.images:
             for at, word in enumerate(words):
                 image, _, tag = word.partition(":")
                 if image.rpartition("docker.io/")[2] in self.images:
@@ -124,7 +124,7 @@ def _opened(commands: Iterable[Command]) -> Iterator[Command]:
         words = command.words
         for at, word in enumerate(words[:-2]):
             flag = words[at + 1]
-            if left and PurePath(word).name in SHELLS and flag.startswith("-") and flag.endswith("c"):
+            if left and program_name(word) in SHELLS and flag.startswith("-") and flag.endswith("c"):
                 left -= 1
                 inner = list(commands_of_script(words[at + 2]))
                 environment = command.environment

@@ -280,7 +280,7 @@ def _megatron(r: Reading) -> None:
     if granularity is None and r.has(f"{prefix}recompute_activations") and r.flag(f"{prefix}recompute_activations"):
         granularity = "selective"
     r.put("recompute", granularity, f"{prefix}recompute_granularity", f"{prefix}recompute_activations")
-    whole = "layers that are recomputed together, or not at all, are not estimated: each one by itself is"
+    whole = "several layers recomputed as one block are not estimated"
     expect(r, [f"{prefix}recompute_method"], "uniform", why=whole)
     expect(r, [f"{prefix}recompute_num_layers"], 1, why=whole)
     if r.has(f"{prefix}optimizer_cpu_offload") and r.flag(f"{prefix}optimizer_cpu_offload"):

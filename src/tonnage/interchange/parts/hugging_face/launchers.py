@@ -6,13 +6,13 @@ accelerate/commands/launch.py.
 
 import re
 from collections.abc import Container, Sequence
-from pathlib import PurePath
 from typing import Any
 
 from msgspec import Struct
 
 from tonnage.interchange.parts.hugging_face.keys import names
 from tonnage.interchange.reading import Reading, options_of_command
+from tonnage.interchange.shell import program_name
 from tonnage.interchange.source import Command
 from tonnage.kernel.errors import InvalidInput
 
@@ -105,7 +105,7 @@ def program_of(words: Sequence[str]) -> tuple[str, list[str]]:
     """The launcher and the words behind it."""
     if not words:
         return "", []
-    name, rest = PurePath(words[0]).name, list(words[1:])
+    name, rest = program_name(words[0]), list(words[1:])
     if name in (TORCHRUN, DEEPSPEED, TRL):
         return name, rest
     if name == ACCELERATE and rest[:1] == ["launch"]:

@@ -1,11 +1,11 @@
 """What scripts take beside TrainingArguments: data, lengths of sequences, and names that many training scripts have."""
 
-from pathlib import PurePath
 from typing import Any
 
 from tonnage.interchange.parts.hugging_face import hf_model, training_arguments
 from tonnage.interchange.parts.hugging_face.keys import names, put_mapping
 from tonnage.interchange.reading import Reading, options_of_command
+from tonnage.interchange.shell import program_name
 
 # Lengths of sequences: transformers' examples, TRL before 0.20, and scripts of many.
 LENGTHS = names(
@@ -70,4 +70,4 @@ def read_length(r: Reading, keys: tuple[str, ...] = LENGTHS) -> bool:
 
 def is_example(script: str) -> bool:
     """Whether it is a script of transformers' own examples for language models."""
-    return PurePath(script).name in EXAMPLES
+    return program_name(script) in EXAMPLES

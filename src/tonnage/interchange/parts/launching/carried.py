@@ -19,7 +19,7 @@ from tonnage.kernel.message import OR, listed
 CARRIERS = ("compose", "kserve", "launcher", "kubernetes", "ray-serve", "sbatch", "skypilot")
 ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
 SWITCHED_OFF = ("NCCL_P2P_DISABLE", "NCCL_IB_DISABLE", "NCCL_SHM_DISABLE", "NCCL_NVLS_DISABLE")
-MOST_COMMANDS = 2000  # of one script; the longest of published recipes has some hundreds
+MOST_COMMANDS = 500  # of one script; the longest of published recipes has some hundreds
 KEYWORDS = ("then", "else", "do", "{", "(", "!")  # of a shell, in front of a command
 # Words that begin a line of a script, of which none is a program of a tool.
 PLAIN_WORDS = frozenset(

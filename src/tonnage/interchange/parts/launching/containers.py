@@ -1,7 +1,6 @@
 """`docker run`, and its like: options, image, and the words that it starts."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
 from typing import Any
 
 from msgspec import Struct
@@ -9,6 +8,7 @@ from msgspec import Struct
 from tonnage.interchange.parts.launching.images import entry_point
 from tonnage.interchange.parts.launching.lists import words_in
 from tonnage.interchange.parts.launching.programs import Launcher
+from tonnage.interchange.shell import program_name
 
 PROGRAMS = ("docker", "podman", "nerdctl")
 # Docker 29, docs/reference/commandline/container_run.md
@@ -53,7 +53,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
 def run_of(words: Sequence[str]) -> Run | None:
     """What a command line of `docker run`, `docker container run` or `docker exec` starts; None of another command."""
-    if not words or PurePath(words[0]).name not in PROGRAMS:
+    if not words or program_name(words[0]) not in PROGRAMS:
         return None
     left = [word for word in words[1:3] if word != "container"][:1]
     if left not in (["run"], ["exec"], ["create"]):
@@ -66,7 +66,7 @@ def run_of(words: Sequence[str]) -> Run | None:
         image, entry = "", " "
     started = (*entry.split(), *given) if entry else (*entry_point(image, given), *given)
     return Run(
-        name=f"{PurePath(words[0]).name} {left[0]}",
+        name=f"{program_name(words[0])} {left[0]}",
         image=image,
         words=started,
         environment=environment,

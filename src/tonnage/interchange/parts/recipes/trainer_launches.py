@@ -1,7 +1,6 @@
 """Commands that start one process for each accelerator: torchrun, accelerate launch, deepspeed, and what they start."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
 from typing import Any
 
 from msgspec import Struct
@@ -10,6 +9,7 @@ from tonnage.interchange.parts.hugging_face import accelerate_settings as accele
 from tonnage.interchange.parts.hugging_face import launchers
 from tonnage.interchange.parts.hugging_face.keys import names
 from tonnage.interchange.reading import FROM_ONE, Reading, options_of_command
+from tonnage.interchange.shell import program_name
 from tonnage.interchange.source import Command
 
 PREFIX = "launcher."  # before the names of a launcher's options, beside the keys of what it starts
@@ -38,7 +38,7 @@ class Launched(Struct, frozen=True, kw_only=True):
     @property
     def program(self) -> str:
         """The name of what is started, without its folder."""
-        return PurePath(self.words[0]).name if self.words else ""
+        return program_name(self.words[0]) if self.words else ""
 
 
 def launched(words: Sequence[str]) -> Launched:
