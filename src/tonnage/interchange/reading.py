@@ -214,8 +214,10 @@ class Reading:
             self.origins[option] = ()
 
     def ignore(self, keys: Iterable[str], why: str = "") -> None:
-        """Keys that change neither memory nor time. A name that ends in a dot is a whole section."""
-        for name in keys:
+        """Keys that change neither memory nor time. A name that ends in a dot is a whole section. The keys are listed
+        in this order, those of a set by name.
+        """
+        for name in sorted(keys) if isinstance(keys, set | frozenset) else keys:
             for key in self.under(name) if name.endswith(".") else (name,):
                 if key in self.values and key not in self._keys:
                     self._mark(key, "ignored", why=why)

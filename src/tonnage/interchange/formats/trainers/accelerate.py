@@ -7,9 +7,9 @@ from tonnage.interchange.parts.hugging_face import (
     accelerate_settings,
     accelerate_writing,
     hf_run,
-    launchers,
     training_arguments,
 )
+from tonnage.interchange.parts.launching.training import ACCELERATE, training_launch
 from tonnage.interchange.source import Command, Source
 
 SIGNS = frozenset(
@@ -38,7 +38,7 @@ def recognises(source: Source) -> int:
 
 
 def _commands(source: Source) -> list[Command]:
-    return [one for one in source.commands if launchers.launched(one).program == launchers.ACCELERATE]
+    return [one for one in source.commands if training_launch(one.words).launcher == ACCELERATE]
 
 
 def values(source: Source) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.interchange.formats import FORMATS, Format
-from tonnage.interchange.parts.hugging_face.keys import names
 from tonnage.interchange.parts.hugging_face.trainer_names import put_optimizer
+from tonnage.interchange.parts.launching.training import TrainingLaunch, training_launch
 from tonnage.interchange.parts.recipes import axolotl_keys as keys
 from tonnage.interchange.parts.recipes.accelerate_sections import accelerate_values, read_accelerate
 from tonnage.interchange.parts.recipes.axolotl_sharding import read_ranks, read_sharding
@@ -19,10 +19,8 @@ from tonnage.interchange.parts.recipes.axolotl_training import (
 )
 from tonnage.interchange.parts.recipes.trainer_files import axolotl_yaml
 from tonnage.interchange.parts.recipes.trainer_launches import (
-    Launched,
     command_signs,
     launch_values,
-    launched,
     read_launch,
 )
 from tonnage.interchange.parts.recipes.trainer_options import (
@@ -33,6 +31,7 @@ from tonnage.interchange.parts.recipes.trainer_options import (
     is_quantised,
     keep_base_narrow,
 )
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading, flattened, options_of_command
 from tonnage.interchange.source import Command, Source
 from tonnage.interchange.written import Written
@@ -96,13 +95,13 @@ def recognises(source: Source) -> int:
     return sum(name in source.tree for name in SIGNS)
 
 
-def _command(command: Command) -> tuple[Launched, tuple[str, ...]] | None:
+def _command(command: Command) -> tuple[TrainingLaunch, tuple[str, ...]] | None:
     """The launcher, and the words behind `train`; None of another command."""
-    found = launched(command.words)
-    if found.program == NAME and found.words[1:2] == ("train",):
-        return found, found.words[2:]
-    if found.words[:1] in ((MODULE,), ("axolotl.cli",)) or found.program == "axolotl.cli.train.py":
-        return found, found.words[1:]
+    launch = training_launch(command.words)
+    if launch.program == NAME and launch.words[1:2] == ("train",):
+        return launch, launch.words[2:]
+    if launch.words[:1] in ((MODULE,), ("axolotl.cli",)) or launch.program == "axolotl.cli.train.py":
+        return launch, launch.words[1:]
     return None
 
 
@@ -115,7 +114,7 @@ def values(source: Source) -> dict[str, Any]:
     raise InvalidInput("{file} has no command of axolotl, such as axolotl train config.yml.", file=source.name)
 
 
-def _of_command(source: Source, command: Command, found: Launched, words: tuple[str, ...]) -> dict[str, Any]:
+def _of_command(source: Source, command: Command, launch: TrainingLaunch, words: tuple[str, ...]) -> dict[str, Any]:
     """The keys of the config that the command names, with what it says itself."""
     own, behind = words, words[:0]
     if "--" in words:  # what stands behind it is the launcher's
@@ -126,7 +125,7 @@ def _of_command(source: Source, command: Command, found: Launched, words: tuple[
         raise InvalidInput("axolotl train takes one config. Got {count}.", count=len(paths))
     inner = source.beside(paths[0])
     config = flattened(inner.tree, KEPT)
-    given = launch_values(command, found)
+    given = launch_values(command, launch)
     for name, value in options_of_command(behind)[0].items():
         given[f"launcher.{name}"] = value
     for name, value in options.items():

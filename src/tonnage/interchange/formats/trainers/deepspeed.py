@@ -3,8 +3,9 @@
 from typing import Any
 
 from tonnage.interchange.formats import FORMATS, Format
-from tonnage.interchange.parts.hugging_face import hf_run, launchers, training_arguments, zero_settings, zero_writing
+from tonnage.interchange.parts.hugging_face import hf_run, training_arguments, zero_settings, zero_writing
 from tonnage.interchange.parts.hugging_face.keys import tree_of
+from tonnage.interchange.parts.launching.training import DEEPSPEED, training_launch
 from tonnage.interchange.reading import Reading, flattened
 from tonnage.interchange.source import Command, Source
 
@@ -24,7 +25,7 @@ def recognises(source: Source) -> int:
 
 
 def _commands(source: Source) -> list[Command]:
-    return [one for one in source.commands if launchers.launched(one).program == launchers.DEEPSPEED]
+    return [one for one in source.commands if training_launch(one.words).launcher == DEEPSPEED]
 
 
 def values(source: Source) -> dict[str, Any]:

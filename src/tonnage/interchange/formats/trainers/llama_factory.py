@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.interchange.formats import FORMATS, Format
-from tonnage.interchange.parts.hugging_face.keys import NOT_ESTIMATED, names
+from tonnage.interchange.parts.hugging_face.keys import NOT_ESTIMATED
 from tonnage.interchange.parts.hugging_face.trainer_names import put_attention, put_targets
 from tonnage.interchange.parts.hugging_face.zero_batches import Trainer as ZeroTrainer
+from tonnage.interchange.parts.launching.training import TrainingLaunch, training_launch
 from tonnage.interchange.parts.recipes.accelerate_sections import accelerate_values, read_accelerate
 from tonnage.interchange.parts.recipes.shipped_deepspeed import LLAMA_FACTORY
 from tonnage.interchange.parts.recipes.trainer_arguments import IGNORED as OF_TRAINER
@@ -22,10 +23,8 @@ from tonnage.interchange.parts.recipes.trainer_arguments import (
 )
 from tonnage.interchange.parts.recipes.trainer_files import llama_factory_yaml
 from tonnage.interchange.parts.recipes.trainer_launches import (
-    Launched,
     command_signs,
     launch_values,
-    launched,
     read_launch,
 )
 from tonnage.interchange.parts.recipes.trainer_options import (
@@ -39,6 +38,7 @@ from tonnage.interchange.parts.recipes.trainer_options import (
     keep_base_narrow,
     put_liger,
 )
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading, flattened, options_of_command
 from tonnage.interchange.source import Command, Source
 from tonnage.interchange.written import Written
@@ -171,16 +171,16 @@ def recognises(source: Source) -> int:
     return 2 * sum(name in tree for name in SIGNS)
 
 
-def _command(command: Command) -> tuple[Launched, tuple[str, ...]] | None:
+def _command(command: Command) -> tuple[TrainingLaunch, tuple[str, ...]] | None:
     """The launcher, and the words behind `train`; None of another command."""
-    found = launched(command.words)
-    if found.program in PROGRAMS and found.words[1:2] == ("train",):
-        return found, found.words[2:]
-    if found.words and (found.words[0].endswith(SCRIPTS) or found.words[0] == "llamafactory.launcher"):
-        behind = found.words[1:]
+    launch = training_launch(command.words)
+    if launch.program in PROGRAMS and launch.words[1:2] == ("train",):
+        return launch, launch.words[2:]
+    if launch.words and (launch.words[0].endswith(SCRIPTS) or launch.words[0] == "llamafactory.launcher"):
+        behind = launch.words[1:]
         of_file = bool(behind) and behind[0].endswith((".yaml", ".yml", ".json"))
         if of_file or any(word.lstrip("-").startswith(("finetuning_type", "stage")) for word in behind):
-            return found, behind
+            return launch, behind
     return None
 
 
@@ -195,10 +195,10 @@ def values(source: Source) -> dict[str, Any]:
     )
 
 
-def _of_command(source: Source, command: Command, found: Launched, words: tuple[str, ...]) -> dict[str, Any]:
+def _of_command(source: Source, command: Command, launch: TrainingLaunch, words: tuple[str, ...]) -> dict[str, Any]:
     """A config with changes such as `learning_rate=1e-5` behind it (OmegaConf), or options alone."""
-    given = launch_values(command, found, VARIABLES)
-    given["launcher.program"] = found.program
+    given = launch_values(command, launch, VARIABLES)
+    given["launcher.program"] = launch.program
     of_accelerate = accelerate_values(source, given)
     if words and words[0].endswith((".yaml", ".yml", ".json")):
         config = flattened(source.beside(words[0]).tree, KEPT)

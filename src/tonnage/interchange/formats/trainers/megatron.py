@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.interchange.formats import FORMATS, Format
-from tonnage.interchange.parts.launchers import SIGNS, count_launched, last_ones, launcher_values, started
+from tonnage.interchange.parts.launching.torchrun import count_torchrun, torchrun_values
+from tonnage.interchange.parts.launching.training import OWN_PROGRAM, last_values, started_program
 from tonnage.interchange.parts.megatron.effects import KNOWN
 from tonnage.interchange.parts.megatron.files import by_argument, is_file, read_fields, tree_values
 from tonnage.interchange.parts.megatron.names import SEVERAL, SWITCHES
@@ -24,8 +25,8 @@ ITS_OWN = ("--tensor-model-parallel-size", "--num-attention-heads", "--micro-bat
 def recognises(source: Source) -> int:
     if source.kind in ("yaml", "json"):
         return 10 * is_file(source.tree)
-    if started(source, _is_program):
-        return SIGNS
+    if started_program(source, _is_program):
+        return OWN_PROGRAM
     return 5 * any(sum(_has(command.words, name) for name in ITS_OWN) >= 3 for command in source.commands)
 
 
@@ -40,7 +41,7 @@ def _has(words: tuple[str, ...], name: str) -> bool:
 def values(source: Source) -> dict[str, Any]:
     if source.kind in ("yaml", "json"):
         return tree_values(source)
-    found = started(source, _is_program) or _of_fork(source)
+    found = started_program(source, _is_program) or _of_fork(source)
     if found is None:
         raise InvalidInput("{file} starts no pretrain_gpt.py.", file=source.name)
     before, program, after = found
@@ -52,11 +53,11 @@ def values(source: Source) -> dict[str, Any]:
             known=PROGRAMS[0],
         )
     options, alone = options_of_command(after, SWITCHES, SEVERAL)
-    given = last_ones(options, SEVERAL)
+    given = last_values(options, SEVERAL)
     named = given.get("yaml-cfg")
     file: Mapping[str, Any] = tree_values(source.beside(str(named))) if named else {}
     left = {f"word {at + 1}": word for at, word in enumerate(alone) if not _is_of_shell(word)}
-    return {**launcher_values(before), **file, **given, **left}
+    return {**torchrun_values(before), **file, **given, **left}
 
 
 def _is_of_shell(word: str) -> bool:
@@ -81,7 +82,7 @@ def _ours(word: str) -> bool:
 
 
 def read(r: Reading) -> None:
-    count_launched(r)
+    count_torchrun(r)
     by_argument(r)
     read_arguments(r)
     read_fields(r)

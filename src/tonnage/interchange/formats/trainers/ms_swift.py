@@ -4,9 +4,9 @@ from math import ceil
 from typing import Any
 
 from tonnage.interchange.formats import FORMATS, Format
-from tonnage.interchange.parts.hugging_face.keys import names
 from tonnage.interchange.parts.hugging_face.trainer_names import put_attention, put_targets
 from tonnage.interchange.parts.hugging_face.zero_batches import Trainer as ZeroTrainer
+from tonnage.interchange.parts.launching.training import TrainingLaunch, training_launch
 from tonnage.interchange.parts.recipes import ms_swift_keys as keys
 from tonnage.interchange.parts.recipes.accelerate_sections import accelerate_values, read_accelerate
 from tonnage.interchange.parts.recipes.shipped_deepspeed import MS_SWIFT
@@ -19,10 +19,8 @@ from tonnage.interchange.parts.recipes.trainer_arguments import (
     read_trainer,
 )
 from tonnage.interchange.parts.recipes.trainer_launches import (
-    Launched,
     command_signs,
     launch_values,
-    launched,
     read_launch,
 )
 from tonnage.interchange.parts.recipes.trainer_options import (
@@ -33,6 +31,7 @@ from tonnage.interchange.parts.recipes.trainer_options import (
     keep_base_narrow,
     put_parallel,
 )
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading, flattened, options_of_command
 from tonnage.interchange.source import Command, Source
 from tonnage.kernel.errors import InvalidInput
@@ -89,14 +88,14 @@ def recognises(source: Source) -> int:
     return 2 * sum(name in tree for name in SIGNS)
 
 
-def _command(command: Command) -> tuple[Launched, str, tuple[str, ...]] | None:
+def _command(command: Command) -> tuple[TrainingLaunch, str, tuple[str, ...]] | None:
     """The launcher, the verb, and its words; None of another command."""
-    found = launched(command.words)
-    if found.program == "swift" and found.words[1:2] and found.words[1] in VERBS:
-        return found, found.words[1], found.words[2:]
+    launch = training_launch(command.words)
+    if launch.program == "swift" and launch.words[1:2] and launch.words[1] in VERBS:
+        return launch, launch.words[1], launch.words[2:]
     for verb in VERBS:
-        if found.words and found.words[0] in (f"swift.cli.{verb}", f"swift/cli/{verb}.py"):
-            return found, verb, found.words[1:]
+        if launch.words and launch.words[0] in (f"swift.cli.{verb}", f"swift/cli/{verb}.py"):
+            return launch, verb, launch.words[1:]
     return None
 
 
@@ -111,14 +110,16 @@ def values(source: Source) -> dict[str, Any]:
     raise InvalidInput("{file} has no command of ms-swift, such as swift sft --model ...", file=source.name)
 
 
-def _of_command(source: Source, command: Command, found: Launched, verb: str, words: tuple[str, ...]) -> dict[str, Any]:
+def _of_command(
+    source: Source, command: Command, launch: TrainingLaunch, verb: str, words: tuple[str, ...]
+) -> dict[str, Any]:
     config: dict[str, Any] = {}
     if words and words[0].endswith((".yaml", ".yml", ".json")):
         config = values(source.beside(words[0]))
         words = words[1:]
     options, _ = options_of_command(words, several=SEVERAL)
     given = {name.replace("-", "_"): value for name, value in options.items()}
-    started = launch_values(command, found, VARIABLES)
+    started = launch_values(command, launch, VARIABLES)
     return {"launcher.verb": verb, **accelerate_values(source, started), **config, **given, **started}
 
 

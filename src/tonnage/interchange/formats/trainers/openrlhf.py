@@ -4,7 +4,8 @@ import re
 from typing import Any
 
 from tonnage.interchange.formats import FORMATS, Format
-from tonnage.interchange.parts.launchers import SIGNS, last_ones, started
+from tonnage.interchange.parts.launching.programs import DEEPSPEED
+from tonnage.interchange.parts.launching.training import OWN_PROGRAM, last_values, started_program
 from tonnage.interchange.parts.openrlhf.names import KNOWN, SEVERAL, SWITCHES
 from tonnage.interchange.parts.openrlhf.read import PROGRAM, RENAMED, read_run
 from tonnage.interchange.reading import options_of_command
@@ -26,7 +27,7 @@ OLD_SEVERAL = frozenset(("target-modules", "adam-betas", "eps-clip-low-high", "d
 
 
 def recognises(source: Source) -> int:
-    return SIGNS * (started(source, _is_program) is not None)
+    return OWN_PROGRAM * (started_program(source, _is_program) is not None)
 
 
 def _is_program(word: str) -> bool:
@@ -34,7 +35,7 @@ def _is_program(word: str) -> bool:
 
 
 def values(source: Source) -> dict[str, Any]:
-    found = started(source, _is_program)
+    found = started_program(source, _is_program)
     match = _PROGRAM.fullmatch(found[1].lstrip("./")) if found else None
     if found is None or match is None:
         raise InvalidInput("{file} starts no program of openrlhf.cli.", file=source.name)
@@ -44,7 +45,7 @@ def values(source: Source) -> dict[str, Any]:
         for at, word in enumerate(alone)
         if not word.startswith(("$@", ">", "2>", "&>", "{")) and word not in (")", "}")
     }
-    return {PROGRAM: match[1], **_launcher(found[0]), **last_ones(options, SEVERAL | OLD_SEVERAL), **left}
+    return {PROGRAM: match[1], **_launcher(found[0]), **last_values(options, SEVERAL | OLD_SEVERAL), **left}
 
 
 def _launcher(words: list[str]) -> dict[str, Any]:
@@ -52,7 +53,7 @@ def _launcher(words: list[str]) -> dict[str, Any]:
     at = next((at for at, word in enumerate(words) if program_name(word) == "deepspeed"), -1)
     if at < 0:
         return {}
-    options, _ = options_of_command(words[at + 1 :], frozenset(("module", "no-python", "no-local-rank")))
+    options, _ = options_of_command(words[at + 1 :], DEEPSPEED.switches | {"module"})
     return {f"deepspeed.{name}": value for name, value in options.items()}
 
 

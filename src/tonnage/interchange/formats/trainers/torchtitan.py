@@ -4,20 +4,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tonnage.interchange.formats import FORMATS, Format
-from tonnage.interchange.parts.hugging_face.keys import names
-from tonnage.interchange.parts.hugging_face.launchers import expands_segments
+from tonnage.interchange.parts.hugging_face.machines import expands_segments
+from tonnage.interchange.parts.launching.training import TrainingLaunch, training_launch
 from tonnage.interchange.parts.recipes import torchtitan_keys as keys
 from tonnage.interchange.parts.recipes.torchtitan_command import completed_titan, titan_command
 from tonnage.interchange.parts.recipes.torchtitan_registry import CONFIGS, model_of
 from tonnage.interchange.parts.recipes.torchtitan_sizes import Defaults, read_batch, read_numerics, read_sizes
 from tonnage.interchange.parts.recipes.trainer_launches import (
-    Launched,
     command_signs,
     launch_values,
-    launched,
     read_launch,
 )
 from tonnage.interchange.parts.recipes.trainer_options import ignore_empty, ignore_names
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading, flattened, options_of_command
 from tonnage.interchange.source import Command, Source
 from tonnage.interchange.written import Written
@@ -63,17 +62,17 @@ def recognises(source: Source) -> int:
     return found + 4 * has_flavor if "training" in tree and (has_flavor or "activation_checkpoint" in tree) else 0
 
 
-def _command(command: Command) -> tuple[Launched, str, tuple[str, ...]] | None:
+def _command(command: Command) -> tuple[TrainingLaunch, str, tuple[str, ...]] | None:
     """The launcher, `module` or `script`, and the words of torchtitan; None of another command."""
     words = command.words
     if words[:1] in (("bash",), ("sh",)):
         words = words[1:]
-    found = launched(words)
-    if found.words and (found.words[0] in MODULES or found.words[0].endswith("torchtitan/train.py")):
-        return found, "module", found.words[1:]
-    if found.program == "train.py" and any(word.startswith("--job.config_file") for word in found.words):  # 2024
-        return found, "script", found.words[1:]
-    return (found, "script", found.words[1:]) if found.program in SCRIPTS else None
+    launch = training_launch(words)
+    if launch.words and (launch.words[0] in MODULES or launch.words[0].endswith("torchtitan/train.py")):
+        return launch, "module", launch.words[1:]
+    if launch.program == "train.py" and any(word.startswith("--job.config_file") for word in launch.words):  # 2024
+        return launch, "script", launch.words[1:]
+    return (launch, "script", launch.words[1:]) if launch.program in SCRIPTS else None
 
 
 def values(source: Source) -> dict[str, Any]:
@@ -88,8 +87,10 @@ def values(source: Source) -> dict[str, Any]:
     )
 
 
-def _of_command(source: Source, command: Command, found: Launched, kind: str, words: Sequence[str]) -> dict[str, Any]:
-    given = launch_values(command, found, VARIABLES)
+def _of_command(
+    source: Source, command: Command, launch: TrainingLaunch, kind: str, words: Sequence[str]
+) -> dict[str, Any]:
+    given = launch_values(command, launch, VARIABLES)
     given["launcher.kind"] = kind
     own: dict[str, Any] = {}
     left = []

@@ -6,11 +6,11 @@ from tonnage.interchange.formats import FORMATS, Format
 from tonnage.interchange.parts.hugging_face import (
     hf_model,
     hf_run,
-    launchers,
     script_arguments,
     training_arguments,
     trl_settings,
 )
+from tonnage.interchange.parts.launching.training import PYTHON, TORCHRUN, training_launch
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Command, Source
 
@@ -21,7 +21,7 @@ OTHERS = frozenset(
         *("distributed_type", "train_micro_batch_size_per_gpu", "zero_optimization", "recipe", "swift", "train_type"),
     )
 )
-LAUNCHERS = (launchers.PYTHON, launchers.TORCHRUN)
+LAUNCHERS = (PYTHON, TORCHRUN)
 
 
 def recognises(source: Source) -> int:
@@ -38,15 +38,15 @@ def _signs(there: set[str]) -> int:
 
 def _signs_of_command(command: Command) -> int:
     """A script of TRL is another format's."""
-    found = launchers.launched(command)
-    there = set(script_arguments.arguments_of(found.arguments))
-    if there & OTHERS or hf_run.is_trl_command(found.script, there):
+    launch = training_launch(command.words)
+    there = set(script_arguments.arguments_of(launch.words[1:]))
+    if there & OTHERS or hf_run.is_trl_command(launch.script, there):
         return 0
-    return 10 if script_arguments.is_example(found.script) else _signs(there)
+    return 10 if script_arguments.is_example(launch.script) else _signs(there)
 
 
 def _commands(source: Source) -> list[Command]:
-    return [one for one in source.commands if launchers.launched(one).program in LAUNCHERS]
+    return [one for one in source.commands if training_launch(one.words).launcher in LAUNCHERS]
 
 
 def values(source: Source) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from tonnage.interchange.parts.hugging_face import (
     accelerate_settings,
     hf_model,
     hf_run,
-    launchers,
     script_arguments,
     training_arguments,
     trl_settings,
 )
+from tonnage.interchange.parts.launching.training import PYTHON, TORCHRUN, TRL, training_launch
 from tonnage.interchange.source import Command, Source
 
 
@@ -30,13 +30,13 @@ def _commands(source: Source) -> list[Command]:
 
 
 def _is_trl(command: Command) -> bool:
-    found = launchers.launched(command)
-    if found.program == launchers.TRL:
-        return found.script in trl_settings.TRAINERS
-    if found.program not in (launchers.PYTHON, launchers.TORCHRUN):
+    launch = training_launch(command.words)
+    if launch.launcher == TRL:
+        return launch.script in trl_settings.TRAINERS
+    if launch.launcher not in (PYTHON, TORCHRUN):
         return False
-    there = set(script_arguments.arguments_of(found.arguments))
-    return hf_run.is_trl_command(found.script, there) and not there & OTHERS
+    there = set(script_arguments.arguments_of(launch.words[1:]))
+    return hf_run.is_trl_command(launch.script, there) and not there & OTHERS
 
 
 def values(source: Source) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from tonnage.interchange.formats import FORMATS, Format
 from tonnage.interchange.parts.hydra import assigned
-from tonnage.interchange.parts.launchers import SIGNS, started
+from tonnage.interchange.parts.launching.training import OWN_PROGRAM, started_program
 from tonnage.interchange.parts.verl.names import KNOWN
 from tonnage.interchange.parts.verl.read import read_run
 from tonnage.interchange.parts.verl.values import ARM, MODEL, ROLLOUT
@@ -23,8 +23,8 @@ WHOLE = frozenset((f"{MODEL}override_config", f"{ROLLOUT}engine_kwargs", "data.a
 def recognises(source: Source) -> int:
     if source.kind in ("yaml", "json"):
         return 10 * (ARM.rstrip(".") in source.tree)
-    if started(source, _is_program):
-        return SIGNS
+    if started_program(source, _is_program):
+        return OWN_PROGRAM
     return 5 * any(sum(word.lstrip("+").startswith(ARM) for word in one.words) >= 3 for one in source.commands)
 
 
@@ -35,7 +35,7 @@ def _is_program(word: str) -> bool:
 def values(source: Source) -> dict[str, Any]:
     if source.kind in ("yaml", "json"):
         return {key: _plain(value) for key, value in flattened(source.tree, WHOLE).items()}
-    found = started(source, _is_program)
+    found = started_program(source, _is_program)
     words = (
         found[2]
         if found

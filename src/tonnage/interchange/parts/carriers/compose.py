@@ -10,14 +10,14 @@ from tonnage.interchange.parts.launching.carried import Found, found_in, read_fo
 from tonnage.interchange.parts.launching.containers import number_of_gpus
 from tonnage.interchange.parts.launching.counting import NO_HOST_LIMIT
 from tonnage.interchange.parts.launching.images import entry_point
-from tonnage.interchange.parts.launching.lists import words_in
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading, flattened
 from tonnage.interchange.source import Source
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import OR, listed
 
 # compose-spec, schema/compose-spec.json: service
-KNOWN = words_in("""
+KNOWN = names("""
     image build command entrypoint environment env_file deploy gpus devices runtime ipc shm_size ulimits volumes
     ports expose networks network_mode restart container_name hostname depends_on healthcheck labels logging
     user working_dir privileged cap_add cap_drop security_opt stdin_open tty mem_limit memswap_limit

@@ -20,7 +20,7 @@ from tonnage.interchange.parts.carriers.pods import (
 )
 from tonnage.interchange.parts.carriers.workloads import objects
 from tonnage.interchange.parts.launching.carried import Found, form_that_reads, found_in, read_found
-from tonnage.interchange.parts.launching.lists import words_in
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Command, Source
 from tonnage.kernel.errors import InvalidInput, shown
@@ -34,7 +34,7 @@ PARALLEL = {
 }
 WORKER_SPEC = {"tensorParallelSize": "tensor", "pipelineParallelSize": "pipeline"}
 ADDITIONAL = "VLLM_ADDITIONAL_ARGS"
-KEYS = words_in("""
+KEYS = names("""
     spec.model.uri spec.model.name spec.model.criticality spec.model.lora.maxRank spec.model.lora.maxAdapters
     spec.model.lora.maxCpuAdapters spec.model.lora.adapters spec.parallelism.tensor spec.parallelism.pipeline
     spec.parallelism.data spec.parallelism.dataLocal spec.parallelism.dataRPCPort spec.parallelism.expert
@@ -50,13 +50,13 @@ IGNORED = ("apiVersion", "kind", "metadata.", "status.", "spec.router.", "spec.r
     "spec.model.name", "spec.model.criticality", "spec.parallelism.dataRPCPort", "spec.trustRemoteCode",
     "spec.model.lora.maxCpuAdapters", "spec.transformer.", "spec.explainer.", "spec.model.lora.adapters")  # fmt: skip
 OF_PREDICTOR = frozenset(
-    words_in("""
+    names("""
     minReplicas maxReplicas scaleTarget scaleMetric scaleMetricType autoScaling containerConcurrency timeout
     canaryTrafficPercent logger batcher labels annotations deploymentStrategy model workerSpec multiNode
 """)
 )
 OF_MODEL = frozenset(
-    words_in("""
+    names("""
     modelFormat storageUri storage runtime runtimeVersion protocolVersion name args command env image ports
     volumeMounts imagePullPolicy livenessProbe readinessProbe startupProbe securityContext lifecycle workingDir
     envFrom terminationMessagePath terminationMessagePolicy stdin tty storageUris

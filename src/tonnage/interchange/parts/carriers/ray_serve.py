@@ -6,14 +6,14 @@ from typing import Any
 
 from tonnage.interchange.parts.launching.accelerators import accelerator_named
 from tonnage.interchange.parts.launching.carried import Found, form_that_reads
-from tonnage.interchange.parts.launching.lists import words_in
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading, flattened
 from tonnage.interchange.source import Command, Source
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
 
 # Ray 2.60, python/ray/llm/_internal/serve/core/configs/llm_config.py: LLMConfig
-KNOWN = words_in("""
+KNOWN = names("""
     model_loading_config.model_id model_loading_config.model_source model_loading_config.tokenizer_source
     llm_engine engine_kwargs accelerator_type accelerator_config.kind accelerator_config.topology
     placement_group_config.bundles placement_group_config.bundle_per_worker placement_group_config.strategy
@@ -34,7 +34,7 @@ IGNORED = (
 )  # fmt: skip
 # A config of Serve: python/ray/serve/schema.py
 OF_SERVE = frozenset(
-    words_in("""
+    names("""
     applications http_options grpc_options logging_config proxy_location target_capacity name route_prefix
     import_path runtime_env args host port deployments ingress_options autoscaling_policy
     external_scaler_enabled ingress_deployment_config ingress_cls_config

@@ -7,7 +7,7 @@ from typing import Any
 
 from tonnage.interchange.parts.launching.accelerators import accelerator_named, accelerator_of_instance
 from tonnage.interchange.parts.launching.launchers import opened
-from tonnage.interchange.parts.launching.lists import words_in
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Source
 from tonnage.kernel.errors import InvalidInput, shown
@@ -15,7 +15,7 @@ from tonnage.kernel.message import Message, listed
 
 # SkyPilot 0.14.1, sky/utils/schemas.py: get_task_schema
 KEYS = frozenset(
-    words_in("""
+    names("""
     name workdir event_callback num_nodes resources file_mounts service pool setup run envs secrets
     managed_secrets inputs outputs file_mounts_mapping config volumes volume_mounts api_server_access _metadata
     experimental
@@ -25,7 +25,7 @@ WHOLE = frozenset(
     ("envs", "secrets", "file_mounts", "resources.accelerators", "resources.labels", "workdir", "volumes")
 )
 # The same: _get_single_resources_schema
-OF_RESOURCES = words_in("""
+OF_RESOURCES = names("""
     cloud region zone infra cpus memory accelerators instance_type use_spot job_recovery volumes disk_size
     ephemeral_storage disk_tier network_tier local_disk max_hourly_cost ports labels accelerator_args image_id
     autostop priority priority_class spot_recovery

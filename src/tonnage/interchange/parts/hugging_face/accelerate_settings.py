@@ -9,10 +9,11 @@ from typing import Any
 from tonnage.interchange.parts.hugging_face.fsdp_settings import HARMLESS as FSDP_HARMLESS
 from tonnage.interchange.parts.hugging_face.fsdp_settings import KEYS as FSDP_KEYS
 from tonnage.interchange.parts.hugging_face.fsdp_settings import read_fsdp
-from tonnage.interchange.parts.hugging_face.keys import default_of, expect, names, put_file
-from tonnage.interchange.parts.hugging_face.launchers import put_machines
+from tonnage.interchange.parts.hugging_face.keys import default_of, expect, put_file
+from tonnage.interchange.parts.hugging_face.machines import put_machines
 from tonnage.interchange.parts.hugging_face.zero_batches import Trainer
 from tonnage.interchange.parts.hugging_face.zero_settings import read_zero
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import FROM_ONE, Reading
 from tonnage.interchange.source import Source
 from tonnage.kernel.errors import InvalidInput

@@ -7,7 +7,8 @@ transformers/training_args.py: _process_fsdp_args.
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.interchange.parts.hugging_face.keys import default_of, expect, names
+from tonnage.interchange.parts.hugging_face.keys import default_of, expect
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.kernel.message import Message
 

@@ -4,8 +4,9 @@ Sources: TRL 1.16, trl/trainer/model_config.py; PEFT 0.21, peft/utils/constants.
 transformers/modeling_utils.py: from_pretrained.
 """
 
-from tonnage.interchange.parts.hugging_face.keys import default_of, expect, names
+from tonnage.interchange.parts.hugging_face.keys import default_of, expect
 from tonnage.interchange.parts.hugging_face.trainer_names import ATTENTION, FLEX, NO_KERNEL, put_targets
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.kernel.message import Message
 

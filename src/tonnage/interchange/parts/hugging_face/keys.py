@@ -13,11 +13,6 @@ NOT_ESTIMATED = "not estimated"  # where the key itself says what
 DEPTH = 4  # files that name files
 
 
-def names(text: str) -> tuple[str, ...]:
-    """The words of a text."""
-    return tuple(text.split())
-
-
 def put_file(values: dict[str, Any], key: str, source: Source) -> Source | None:
     """Add what the file says that a key names, below the key; None where there is no such file."""
     path = values.get(key)

@@ -3,7 +3,8 @@
 from typing import Any
 
 from tonnage.interchange.parts.hugging_face import hf_model, training_arguments
-from tonnage.interchange.parts.hugging_face.keys import names, put_mapping
+from tonnage.interchange.parts.hugging_face.keys import put_mapping
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading, options_of_command
 from tonnage.interchange.shell import program_name
 

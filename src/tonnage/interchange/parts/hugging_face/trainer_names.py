@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from tonnage.interchange.parts.hugging_face.keys import names
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, listed

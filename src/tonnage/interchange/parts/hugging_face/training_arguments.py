@@ -3,8 +3,9 @@
 Source: transformers 5.24, transformers/training_args.py.
 """
 
-from tonnage.interchange.parts.hugging_face.keys import default_of, expect, names
+from tonnage.interchange.parts.hugging_face.keys import default_of, expect
 from tonnage.interchange.parts.hugging_face.trainer_names import OPTIMIZERS, UNKNOWN_STATES
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.kernel.message import Message
 

@@ -3,8 +3,9 @@
 Source: TRL 1.16, trl/trainer/{base,sft,dpo,grpo,kto,rloo,reward,distillation}_config.py.
 """
 
-from tonnage.interchange.parts.hugging_face.keys import default_of, expect, names
+from tonnage.interchange.parts.hugging_face.keys import default_of, expect
 from tonnage.interchange.parts.hugging_face.script_arguments import read_length
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.kernel.message import Message
 

@@ -5,9 +5,10 @@ Source: DeepSpeed 0.19.8, deepspeed/runtime/{config,constants,precision_config}.
 {config,offload_config}.py, deepspeed/runtime/tensor_parallel/config.py.
 """
 
-from tonnage.interchange.parts.hugging_face.keys import assume_auto, expect, expect_section, names
+from tonnage.interchange.parts.hugging_face.keys import assume_auto, expect, expect_section
 from tonnage.interchange.parts.hugging_face.trainer_names import UNKNOWN_STATES
 from tonnage.interchange.parts.hugging_face.zero_batches import Trainer, read_batches, read_precision
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.kernel.errors import InvalidInput, UnknownName
 

@@ -13,14 +13,14 @@ from tonnage.interchange.parts.jobs.carried_command import (
 )
 from tonnage.interchange.parts.jobs.manifest import container, pod
 from tonnage.interchange.parts.jobs.yaml_writing import dump
-from tonnage.interchange.parts.launching.lists import words_in
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import options_of_command
 from tonnage.interchange.written import Written
 from tonnage.kernel.errors import InvalidInput
 
 # Options that the object has words of its own for, or sets by itself.
 _OWN = frozenset(
-    words_in("""
+    names("""
     tensor-parallel-size pipeline-parallel-size data-parallel-size data-parallel-size-local
     data-parallel-address enable-expert-parallel nnodes node-rank master-addr headless
 """)

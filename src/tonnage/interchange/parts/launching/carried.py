@@ -10,7 +10,7 @@ from tonnage.interchange.formats import Format, formats
 from tonnage.interchange.parts.launching.counting import count
 from tonnage.interchange.parts.launching.images import engine_version
 from tonnage.interchange.parts.launching.launchers import OF_SCHEDULERS, Launched, Layer, launched
-from tonnage.interchange.parts.launching.lists import words_in
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Command, Source
 from tonnage.kernel.errors import InvalidInput
@@ -23,7 +23,7 @@ MOST_COMMANDS = 500  # of one script; the longest of published recipes has some 
 KEYWORDS = ("then", "else", "do", "{", "(", "!")  # of a shell, in front of a command
 # Words that begin a line of a script, of which none is a program of a tool.
 PLAIN_WORDS = frozenset(
-    words_in("""
+    names("""
     if elif fi for while until do done case esac function echo printf cd export set unset source . module mkdir
     rm cp mv ls cat pip pip3 sleep wait trap exit return read local declare test [ [[ { } true false wget curl
     git apt apt-get nvidia-smi date hostname scontrol ulimit eval let shift tar unzip huggingface-cli hf touch

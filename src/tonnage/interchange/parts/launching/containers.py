@@ -6,8 +6,8 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.interchange.parts.launching.images import entry_point
-from tonnage.interchange.parts.launching.lists import words_in
 from tonnage.interchange.parts.launching.programs import Launcher
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.shell import program_name
 
 PROGRAMS = ("docker", "podman", "nerdctl")
@@ -25,7 +25,7 @@ RUN = Launcher(
         "m": "memory",
         "l": "label",
     },
-    valued=frozenset(words_in("""
+    valued=frozenset(names("""
     env env-file volume publish workdir user hostname label name network net ipc shm-size ulimit memory cpus
     runtime device entrypoint mount restart cap-add cap-drop security-opt add-host group-add platform pid pull
     log-driver log-opt tmpfs cpuset-cpus cpuset-mems memory-swap memory-swappiness oom-score-adj health-cmd
@@ -33,7 +33,7 @@ RUN = Launcher(
     userns stop-timeout stop-signal sysctl volume-driver volumes-from label-file kernel-memory cpu-shares
     hooks-dir
 """)),
-    switches=frozenset(words_in("""
+    switches=frozenset(names("""
     rm d detach i interactive t tty it ti itd dit P publish-all privileged init read-only no-healthcheck
     oom-kill-disable q quiet sig-proxy dt td id di
 """)),

@@ -1,6 +1,6 @@
 """What axolotl's keys of adapters, numbers, batches and kernels mean."""
 
-from tonnage.interchange.parts.hugging_face.launchers import expands_segments
+from tonnage.interchange.parts.hugging_face.machines import expands_segments
 from tonnage.interchange.parts.hugging_face.trainer_names import put_attention, put_targets
 from tonnage.interchange.parts.hugging_face.zero_batches import Trainer
 from tonnage.interchange.parts.recipes.axolotl_sharding import FSDP1

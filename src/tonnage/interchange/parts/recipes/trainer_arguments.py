@@ -13,8 +13,8 @@ from tonnage.interchange.parts.hugging_face import training_arguments
 from tonnage.interchange.parts.hugging_face.fsdp_arguments import has_fsdp, read_fsdp_arguments
 from tonnage.interchange.parts.hugging_face.fsdp_settings import HARMLESS as FSDP_HARMLESS
 from tonnage.interchange.parts.hugging_face.fsdp_settings import KEYS as FSDP_KEYS
-from tonnage.interchange.parts.hugging_face.keys import NOT_ESTIMATED, names
-from tonnage.interchange.parts.hugging_face.launchers import expands_segments
+from tonnage.interchange.parts.hugging_face.keys import NOT_ESTIMATED
+from tonnage.interchange.parts.hugging_face.machines import expands_segments
 from tonnage.interchange.parts.hugging_face.trainer_names import put_optimizer
 from tonnage.interchange.parts.hugging_face.zero_batches import Trainer as ZeroTrainer
 from tonnage.interchange.parts.recipes.shipped_deepspeed import read_deepspeed
@@ -26,6 +26,7 @@ from tonnage.interchange.parts.recipes.trainer_options import (
     ignore_names,
     put_liger,
 )
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 
 IGNORED = (
