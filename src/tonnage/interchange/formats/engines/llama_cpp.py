@@ -14,7 +14,7 @@ from tonnage.interchange.parts.engines.engine_options import (
     put_version,
 )
 from tonnage.interchange.parts.engines.gguf_names import parted, put_file, put_repository, put_url
-from tonnage.interchange.parts.engines.servers import Program, Server, Size, commands_of, read_servers, signs
+from tonnage.interchange.parts.engines.servers import Program, Server, Size, commands_of, program_score, read_servers
 from tonnage.interchange.parts.engines.writing import command_of
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Source
@@ -42,7 +42,7 @@ EVERY_LAYER = 99  # more layers than most models have: what people write for all
 
 
 def recognises(source: Source) -> int:
-    return 0 if source.tree else signs(source, PROGRAM)
+    return 0 if source.tree else program_score(source, PROGRAM)
 
 
 def values(source: Source) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tonnage.interchange.formats import FORMATS, Format
 from tonnage.interchange.parts.engines.engine_options import NO_OPTION, Options, count, names, put_count
-from tonnage.interchange.parts.engines.servers import Program, Server, Size, commands_of, read_servers, signs
+from tonnage.interchange.parts.engines.servers import Program, Server, Size, commands_of, program_score, read_servers
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Source
 
@@ -49,7 +49,7 @@ ENGINE = "engine"
 
 
 def recognises(source: Source) -> int:
-    return 0 if source.tree else signs(source, PROGRAM)
+    return 0 if source.tree else program_score(source, PROGRAM)
 
 
 def values(source: Source) -> dict[str, Any]:

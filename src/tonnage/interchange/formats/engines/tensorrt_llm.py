@@ -6,7 +6,15 @@ from typing import Any
 from tonnage.interchange.formats import FORMATS, Format
 from tonnage.interchange.parts.engines import trtllm_server
 from tonnage.interchange.parts.engines.engine_options import put_version
-from tonnage.interchange.parts.engines.servers import DECODE, PREFILL, Server, Size, commands_of, read_servers, signs
+from tonnage.interchange.parts.engines.servers import (
+    DECODE,
+    PREFILL,
+    Server,
+    Size,
+    commands_of,
+    program_score,
+    read_servers,
+)
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Source
 from tonnage.kernel.errors import InvalidInput
@@ -20,7 +28,7 @@ def recognises(source: Source) -> int:
         found = set(map(str, source.tree)) & set(trtllm_server.FILE_SIGNS.split())
         own = found & {"kv_cache_config", "cuda_graph_config", "moe_config", "context_servers", "generation_servers"}
         return len(found) + len(own)
-    return signs(source, PROGRAM)
+    return program_score(source, PROGRAM)
 
 
 def values(source: Source) -> dict[str, Any]:

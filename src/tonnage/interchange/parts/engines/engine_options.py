@@ -268,6 +268,53 @@ DIMENSIONS = names(
 POSITIONS = ("rope_scaling", "rope_parameters", "rope_theta", "rope_type", "factor", "original_max_position_embeddings")
 
 
+def put_quantization(r: Reading, kinds: Mapping[str, str | None], key: str = "quantization") -> None:
+    """How weights are quantised. `kinds`: name -> our weights; None where the checkpoint says it, "" where unknown."""
+    if not r.has(key):
+        return
+    weights = one_of(r, key, kinds, "the weights that it makes are not described")
+    if weights:
+        put_weights(r, key, weights)
+    elif kinds[r.text(key).lower()] is None:
+        r.ignore([key], why="the checkpoint says how it is quantised")
+
+
+def put_cache(r: Reading, kinds: Mapping[str, str | None], key: str = "kv-cache-dtype") -> None:
+    """The type of the KV cache. `kinds`: name -> ours; None where it is the activations' own, "" where unknown."""
+    if not r.has(key):
+        return
+    kind = one_of(r, key, kinds, "a type of cache that is not described")
+    if kind:
+        r.put("kv_cache", kind, key)
+    elif kinds[r.text(key).lower()] is None:
+        r.ignore([key], why="as wide as the activations")
+
+
+def put_offload(r: Reading, key: str = "cpu-offload-gb") -> None:
+    """GiB of each accelerator's weights that lie in host memory."""
+    if not r.has(key):
+        return
+    gigabytes = r.number(key)
+    if gigabytes < 0:
+        raise r.wrong(key, "GiB of each accelerator from 0 on")
+    if gigabytes:
+        r.put("weights_on_host", f"{gigabytes:g}GiB", key)
+    r.ignore([key])
+
+
+def check_even(r: Reading, accelerators: int, nodes: int, key: str) -> None:
+    """InvalidInput where the accelerators of a server are not shared evenly by its nodes, which `key` says."""
+    if accelerators % max(nodes, 1):
+        raise InvalidInput(
+            "{file}: {accelerators:,} accelerators (tensor x pipeline x data parallel) are not shared evenly by the "
+            "{nodes:,} nodes of {key}.",
+            file=r.source.name,
+            accelerators=accelerators,
+            nodes=nodes,
+            key=key,
+        )
+
+
 def put_overrides(r: Reading, section: str) -> None:
     """Fields of the model's config that are given another value."""
     if section in r.values and not r.has(section):

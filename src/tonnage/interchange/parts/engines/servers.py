@@ -36,7 +36,7 @@ class Program(Struct, frozen=True, kw_only=True):
     variables: tuple[str, ...] = ()
     negates: bool = True
 
-    def found(self, command: Command) -> "Found | None":
+    def found(self, command: Command) -> "EngineCommand | None":
         """The options of a command that starts the tool, also behind words of other programs; None where it does
         not.
         """
@@ -45,19 +45,19 @@ class Program(Struct, frozen=True, kw_only=True):
             for start in self.starts:
                 part = words[at : at + len(start)]
                 if part and (program_name(part[0]), *part[1:]) == start:
-                    return Found(words=words[at + len(start) :], environment=self._own(command), signs=PROGRAM)
+                    return EngineCommand(words=words[at + len(start) :], environment=self._own(command), signs=PROGRAM)
         if words[:1] and program_name(words[0]) in ("docker", "podman", "nerdctl") and self.images:
             for at, word in enumerate(words):
                 image, _, tag = word.partition(":")
                 if image.rpartition("docker.io/")[2] in self.images:
                     given = {**self._own(command), **_environment(words[:at], self.variables)}
-                    return Found(words=words[at + 1 :], environment=given, signs=IMAGE, tag=tag)
+                    return EngineCommand(words=words[at + 1 :], environment=given, signs=IMAGE, tag=tag)
         return None
 
     def _own(self, command: Command) -> dict[str, str]:
         return {name: value for name, value in command.environment.items() if name.startswith(self.variables or " ")}
 
-    def values(self, found: "Found") -> dict[str, Any]:
+    def values(self, found: "EngineCommand") -> dict[str, Any]:
         """Options and variables by name, `--no-x` as x that is false; the words that stand alone are `alone`."""
         switches = self.switches | {f"no-{name}" for name in self.switches} | {f"no-{name}" for name in self.short}
         options, alone = options_of_command(found.words, switches | self._short_switches, self.several)
@@ -81,8 +81,27 @@ class Program(Struct, frozen=True, kw_only=True):
         left = {key: value for key, value in file.items() if self.short.get(key, key).partition(".")[0] not in said}
         return {**left, **options}
 
+    def completed(
+        self,
+        options: dict[str, Any],
+        alone: Sequence[str],
+        model: str,
+        source: Source,
+        config_values: Callable[[Mapping[str, Any], str], dict[str, Any]],
+    ) -> dict[str, Any]:
+        """Options of a command, with those of the file that `config` names, and the words that stand alone: the first
+        is the `model`.
+        """
+        if isinstance(options.get("config"), str):
+            file = source.beside(options["config"])
+            options = self.merged(options, config_values(file.tree, file.name))
+        if alone:
+            options[model] = alone[0]
+            options |= {f"word {number}": word for number, word in enumerate(alone[1:], 2)}
+        return options
 
-class Found(Struct, frozen=True, kw_only=True):
+
+class EngineCommand(Struct, frozen=True, kw_only=True):
     """A command of the tool: its options, its variables, how sure that is, and the tag of its image."""
 
     words: tuple[str, ...]
@@ -102,7 +121,7 @@ def _environment(words: Sequence[str], variables: tuple[str, ...]) -> dict[str, 
     return {name: value for name, equals, value in split if equals and name.startswith(variables or " ")}
 
 
-def commands_of(source: Source, *programs: Program) -> Iterator[tuple[Program, Found]]:
+def commands_of(source: Source, *programs: Program) -> Iterator[tuple[Program, EngineCommand]]:
     """Commands of a source that start one of the tools."""
     for command in _opened(source.commands):
         for program in programs:
@@ -132,7 +151,7 @@ def _opened(commands: Iterable[Command]) -> Iterator[Command]:
                 break
 
 
-def signs(source: Source, *programs: Program) -> int:
+def program_score(source: Source, *programs: Program) -> int:
     return max((found.signs for _, found in commands_of(source, *programs)), default=0)
 
 
