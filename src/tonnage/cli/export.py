@@ -5,32 +5,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tonnage.cli.common.inner_question import VERBS, sort_words
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import listed
 from tonnage.language import say
 from tonnage.question.form import Given
 
 HELP = "the file or command of another tool that starts what train or serve answers"
-VERBS = ("train", "serve")
 OUT, EDIT, JSON = "--out", "--edit", "--json"
 
 
 def spelled(words: Sequence[str]) -> list[str]:
     """The words of the question behind `--`: they are read as those of its verb. Options of our own stand anywhere."""
-    left = list(words)
-    at = next((at for at, word in enumerate(left) if word in VERBS), len(left))
-    if at == len(left) or "--" in left:
-        return left
-    own, question, behind = list[str](), list[str](), left[at + 1 :]
-    while behind:
-        word = behind.pop(0)
-        if word in (OUT, EDIT) and behind:
-            own += [word, behind.pop(0)]
-        elif word == JSON or word.startswith((f"{OUT}=", f"{EDIT}=")):
-            own.append(word)
-        else:
-            question.append(word)
-    return [*own, *left[: at + 1], "--", *question]
+    parts = sort_words(words, (OUT, EDIT), (JSON,))
+    return [*parts.options, *parts.before, parts.question[0], "--", *parts.question[1:]] if parts else list(words)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

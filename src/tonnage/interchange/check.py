@@ -135,12 +135,6 @@ def read_as(form: Format, source: Source, asker: Asker, machines: Machines | Non
     return reading
 
 
-def read_inside(outer: Reading, source: Source) -> Reading:
-    """Read what a file carries, such as the command of a job, with what is known of the machines."""
-    asker = replace(outer.asker, tool="")
-    return read_as(recognised(source, asker), source, asker, outer.machines)
-
-
 def _said_in_comment(source: Source) -> Mapping[str, Any]:
     """The question that the comment of the file asks."""
     verb, *words = source.mark or ("",)

@@ -28,7 +28,6 @@ KNOWN = names("""
     blkio_config credential_spec device_cgroup_rules dns_opt dns_search isolation label_file provider
     use_api_socket models
 """)
-USED = ("image", "command", "entrypoint", "deploy", "gpus", "devices", "scale", "mem_limit", "extends", "models")
 DEVICES = "deploy.resources.reservations.devices"
 TOP = ("services", "version", "name", "volumes", "networks", "secrets", "configs", "include", "models")
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)(?::?-([^}]*))?(?::?\?[^}]*)?\}|([A-Za-z_]\w*))")

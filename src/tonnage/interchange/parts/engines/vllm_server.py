@@ -264,8 +264,6 @@ def _drafts(r: Reading) -> None:
 
 
 # vllm/config/compilation.py
-COMPILED = {"0": True, "none": True, "1": False, "2": False, "3": False, "vllm_compile": False, "null": False}
-GRAPHS = {"none": True, "full_and_piecewise": False, "piecewise": False, "full": False, "full_decode_only": False}
 COMPILATION_IGNORED = "cache_dir debug_dump_path compile_cache_save_format cudagraph_num_of_warmups local_cache_dir"
 
 

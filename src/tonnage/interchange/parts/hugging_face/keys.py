@@ -10,7 +10,6 @@ from tonnage.kernel.message import Message
 
 UNREADABLE = "the file cannot be read here: what it says is not known"
 NOT_ESTIMATED = "not estimated"  # where the key itself says what
-DEPTH = 4  # files that name files
 
 
 def put_file(values: dict[str, Any], key: str, source: Source) -> Source | None:

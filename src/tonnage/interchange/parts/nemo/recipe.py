@@ -1,7 +1,7 @@
 """A recipe in Python, read as a text: what it assigns, and what it gives to calls. It is never run."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
@@ -123,11 +123,3 @@ def _ordered(tree: ast.Module) -> Iterator[ast.AST]:
         count += 1
         yield node
         waiting += reversed(list(ast.iter_child_nodes(node)))
-
-
-def last_names(values: Mapping[str, Any]) -> dict[str, str]:
-    """The last part of each dotted name -> the name; of those that end alike, the first."""
-    found: dict[str, str] = {}
-    for name in values:
-        found.setdefault(name.rpartition(".")[2], name)
-    return found
