@@ -45,15 +45,15 @@ def run(arguments: Given) -> int:
         raise InvalidInput("export takes train or serve behind FORMAT. Got {verb}.", verb=shown(arguments.verb))
     question = question_words(arguments.verb, arguments.arguments)
     edit = file_source(arguments.edit) if arguments.edit else None
-    found = exported({**question, "verb": arguments.verb, "format": arguments.to}, edit=edit).document
+    export = exported({**question, "verb": arguments.verb, "format": arguments.to}, edit=edit).document
     if arguments.out:
-        save(arguments.out, found.text)
+        save(arguments.out, export.text)
     elif not arguments.json:
-        write(found.text if found.text.endswith("\n") else f"{found.text}\n")  # an edited file may end without one
+        write(export.text if export.text.endswith("\n") else f"{export.text}\n")  # an edited file may end without one
     if arguments.json:
-        print_json(found)
-    if found.lacks:
-        note = say("the file has no place for {options}: say them beside it", options=listed(found.lacks))
+        print_json(export)
+    if export.lacks:
+        note = say("the file has no place for {options}: say them beside it", options=listed(export.lacks))
         print(say("note: {what}", what=note), file=sys.stderr)
     return 0
 
@@ -78,6 +78,6 @@ def question_words(verb: str, words: Sequence[str]) -> dict[str, object]:
     from tonnage.question.verbs import form_of
 
     _, parser = face(verb, words)
-    given = parser.parse_args(list(words))
+    options = parser.parse_args(list(words))
     form = form_of(verb)
-    return {name: value for name in form.of_face("json") if (value := getattr(given, name, None)) not in (None, [])}
+    return {name: value for name in form.of_face("json") if (value := getattr(options, name, None)) not in (None, [])}

@@ -45,15 +45,19 @@ def export(name: str, verb: str, question: Mapping[str, Any], edit: Source | Non
     form = writer(name)
     if verb not in form.verbs:
         raise InvalidInput("{name} is a format of {verbs}. Got {verb}.", name=name, verbs=listed(form.verbs), verb=verb)
-    asked = {**_of_format(form, verb, question), **(form.fills(verb, question) if form.fills else {}), **question}
-    written = _written(verb, asked)
+    full_question = {
+        **_of_format(form, verb, question),
+        **(form.fills(verb, question) if form.fills else {}),
+        **question,
+    }
+    written = _written(verb, full_question)
     says = form.says | (form.carries(written) if form.carries else frozenset())
     says -= form.unsaid(written) if form.unsaid else frozenset()
-    said = {option: value for option, value in written.question.items() if option not in says}
-    said |= _implied(written, says)
-    if "on" in said and form.counts is not None and form.counts(written):
-        said["on"] = written.cluster.accelerator.name
-    mark = f"# {MARK} {line(command(form_of(verb), _at_front(said))).removeprefix('tonnage ')}\n"
+    comment_options = {option: value for option, value in written.question.items() if option not in says}
+    comment_options |= _implied(written, says)
+    if "on" in comment_options and form.counts is not None and form.counts(written):
+        comment_options["on"] = written.cluster.accelerator.name
+    mark = f"# {MARK} {line(command(form_of(verb), _at_front(comment_options))).removeprefix('tonnage ')}\n"
     text = form.write(written) if form.write else ""
     if edit is not None:
         from tonnage.interchange.edit import edited
@@ -63,7 +67,7 @@ def export(name: str, verb: str, question: Mapping[str, Any], edit: Source | Non
     elif form.has_comments:
         text = form.put_comment(text, mark)
     in_comment = form.has_comments and edit is None
-    lacks = () if in_comment else tuple(f"--{option.replace('_', '-')}" for option in said)
+    lacks = () if in_comment else tuple(f"--{option.replace('_', '-')}" for option in comment_options)
     return Export(text=text, ending=form.ending, lacks=lacks)
 
 
@@ -74,13 +78,13 @@ def _check_edited(text: str, edit: Source, written: Written) -> None:
     from tonnage.interchange.source import text_source
 
     source = text_source(text, edit.name, edit.folder)
-    found = understood(source, Asker(model=written.place, on=str(written.question["on"])))
+    config = understood(source, Asker(model=written.place, on=str(written.question["on"])))
     others = [
         key
-        for option, keys in found.origins.items()
+        for option, keys in config.origins.items()
         if option not in ("model", "on")
         for key in keys
-        if written.question.get(option) is not None and _differ(found.question[option], written.question[option])
+        if written.question.get(option) is not None and _differ(config.question[option], written.question[option])
     ]
     if others:
         raise InvalidInput(
@@ -166,17 +170,19 @@ def _written(verb: str, question: Mapping[str, Any]) -> Written:
     )
 
 
-def _plans(verb: str, given: Any, changes: Mapping[str, Any], model: Model, cluster: Cluster) -> dict[str, Any]:
+def _plans(
+    verb: str, answered_options: Any, changes: Mapping[str, Any], model: Model, cluster: Cluster
+) -> dict[str, Any]:
     from tonnage.estimate.inputs import Question
 
     if verb == "train":
         from tonnage.estimate.options.plans import training_plan
         from tonnage.question.subjects.training import TrainingOptions
 
-        options = TrainingOptions(**values(given, options_of(TrainingOptions)))
+        options = TrainingOptions(**values(answered_options, options_of(TrainingOptions)))
         return {"training": training_plan(model, cluster, replace(options, **changes), Question())}
     from tonnage.estimate.serving.plans import serving_plan
     from tonnage.question.subjects.serving import ServingOptions
 
-    serving = ServingOptions(**values(given, options_of(ServingOptions)))
+    serving = ServingOptions(**values(answered_options, options_of(ServingOptions)))
     return {"serving": serving_plan(model, cluster, replace(serving, **changes), Question())}

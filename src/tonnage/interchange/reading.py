@@ -192,8 +192,8 @@ class Reading:
             self._mark(key, "used", options=tuple(dict.fromkeys(options)), why=why)
         if value is not None and value != "":
             self.question[option] = value
-            said = (key for key in keys if key in self.values and key not in self._filled)
-            self.origins[option] = tuple(dict.fromkeys(map(self.written, said)))
+            present = (key for key in keys if key in self.values and key not in self._filled)
+            self.origins[option] = tuple(dict.fromkeys(map(self.written, present)))
 
     def same(self, table: Mapping[str, str]) -> None:
         """Keys whose value is that of an option of ours: key -> option."""
@@ -257,11 +257,11 @@ class Reading:
 
     def count_machines(self, nodes: int = 0, per_node: int = 0, accelerator: str = "") -> None:
         """What the file says of the machines it runs on."""
-        said = self.machines
+        machines = self.machines
         self.machines = Machines(
-            nodes=nodes or said.nodes,
-            per_node=per_node or said.per_node,
-            accelerator=accelerator or said.accelerator,
+            nodes=nodes or machines.nodes,
+            per_node=per_node or machines.per_node,
+            accelerator=accelerator or machines.accelerator,
         )
 
     @property
@@ -336,19 +336,19 @@ class Reading:
         )
 
 
-def flattened(tree: Mapping[str, Any], kept: Container[str] = frozenset()) -> dict[str, Any]:
-    """Names of sections joined by dots; mappings called as in `kept`, and lists, stay as they are. An empty section is
+def flattened(tree: Mapping[str, Any], unflattened: Container[str] = frozenset()) -> dict[str, Any]:
+    """Names of sections joined by dots; mappings called as in `unflattened`, and lists, stay as they are. An empty section is
     one of no keys.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     waiting: list[tuple[str, Any]] = [("", tree)]
     while waiting:
         place, value = waiting.pop()
-        if isinstance(value, Mapping) and (place not in kept or not place):
+        if isinstance(value, Mapping) and (place not in unflattened or not place):
             waiting += [(f"{place}.{name}" if place else str(name), inner) for name, inner in value.items()]
         else:
-            found[place] = value
-    return {key: found[key] for key in sorted(found)}
+            values[place] = value
+    return {key: values[key] for key in sorted(values)}
 
 
 def options_of_command(
@@ -358,7 +358,7 @@ def options_of_command(
     `tp-size` and `tp`. `switches`: options that take no value; `several`: those that take all words up to the next
     option. What is given twice is a list.
     """
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     alone: list[str] = []
     left = list(words)
     while left:
@@ -371,22 +371,22 @@ def options_of_command(
             continue
         name, equals, value = word.lstrip("-").partition("=")
         name = name.replace("_", "-")
-        given: Any = value
+        option_value: Any = value
         if not equals:
             if name in switches or not left or _is_option(left[0]):
-                given = True
+                option_value = True
             elif name in several:
-                given = []
+                option_value = []
                 while left and not _is_option(left[0]):
-                    given.append(left.pop(0))
+                    option_value.append(left.pop(0))
             else:
-                given = left.pop(0)
-        if name in found:
-            before = found[name] if isinstance(found[name], list) else [found[name]]
-            found[name] = [*before, *(given if isinstance(given, list) else [given])]
+                option_value = left.pop(0)
+        if name in options:
+            before = options[name] if isinstance(options[name], list) else [options[name]]
+            options[name] = [*before, *(option_value if isinstance(option_value, list) else [option_value])]
         else:
-            found[name] = given
-    return found, alone
+            options[name] = option_value
+    return options, alone
 
 
 def _is_option(word: str) -> bool:

@@ -94,15 +94,15 @@ class Shell:
 
     def put_in(self, words: Sequence[str]) -> list[str]:
         """The words with arrays and variables put in. A variable that holds options is several words."""
-        found: list[str] = []
+        filled_words: list[str] = []
         for word in words:
             if match := _WHOLE_ARRAY.fullmatch(word):
-                found += self.arrays.get(match[1], [] if match[1] in self.arrays else [word])
+                filled_words += self.arrays.get(match[1], [] if match[1] in self.arrays else [word])
             elif (match := _ALONE.fullmatch(word)) and "-" in self.variables.get(match[1], ""):
-                found += _parts(self.variables[match[1]])
+                filled_words += _parts(self.variables[match[1]])
             else:
-                found.append(self.filled(word))
-        return found[:MOST_WORDS]
+                filled_words.append(self.filled(word))
+        return filled_words[:MOST_WORDS]
 
     def filled(self, word: str) -> str:
         """The word with arrays and variables that are known, or have a default; others stay as they are written."""

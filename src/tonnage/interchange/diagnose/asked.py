@@ -78,11 +78,11 @@ def machine_of(log: Log) -> str:
 
     for hint in ("NVIDIA ", "Tesla ", "AMD Instinct "):
         for index in log.with_literal(hint, MOST):
-            found = _GPU.search(log.at(index).text)
-            if found is None:
+            match = _GPU.search(log.at(index).text)
+            if match is None:
                 continue
             try:
-                return accelerator(found[1].strip().lower().replace(" ", "-")).name
+                return accelerator(match[1].strip().lower().replace(" ", "-")).name
             except TonnageError:
                 continue
     return ""
@@ -95,15 +95,15 @@ def _sources(log: Log) -> Iterator[Source]:
 
 def _engine_arguments(log: Log) -> Iterator[list[str]]:
     for index in log.with_literal("non-default args", MOST):
-        found = _ENGINE_ARGS.search(log.at(index).text)
-        values = _literal(found[1]) if found else None
+        match = _ENGINE_ARGS.search(log.at(index).text)
+        values = _literal(match[1]) if match else None
         if isinstance(values, Mapping):
             yield ["vllm", "serve", *_words(values, {"model_tag": ""})]
     for index in log.with_literal("ServerArgs(", MOST):
-        found = _SERVER_ARGS.search(log.at(index).text)
-        if found:
-            given = {name: _literal(value) for name, value in _ARGUMENT.findall(found[1]) if name in _SGLANG}
-            yield ["python", "-m", "sglang.launch_server", *_words(given, {})]
+        match = _SERVER_ARGS.search(log.at(index).text)
+        if match:
+            arguments = {name: _literal(value) for name, value in _ARGUMENT.findall(match[1]) if name in _SGLANG}
+            yield ["python", "-m", "sglang.launch_server", *_words(arguments, {})]
 
 
 def _words(values: Mapping[Any, Any], renamed: Mapping[str, str]) -> Iterator[str]:

@@ -55,13 +55,13 @@ def diagnosed(log: Log, run: Run = NOTHING_SAID) -> DiagnosisDocument:
     if failure is None:
         raise MissingDatum(NOT_FOUND, file=log.name)
     warnings = [] if failure.is_certain else [UNCERTAIN]
-    asked = _asked(log, failure, run, warnings)
-    answer, understood = asked.answer, asked.understood
+    estimated = _asked(log, failure, run, warnings)
+    answer, understood = estimated.answer, estimated.understood
     cause, text = failure.cause, cause_sentence(failure)
-    if answer is not None and (found := _logits(failure, answer)) is not None:
-        cause, text = "logits", logits_sentence(failure, *found)
+    if answer is not None and (sizes := _logits(failure, answer)) is not None:
+        cause, text = "logits", logits_sentence(failure, *sizes)
     return DiagnosisDocument(
-        question=_entries(log, asked),
+        question=_entries(log, estimated),
         tool=failure.tool.name,
         tool_name=failure.tool.shown,
         phase=failure.phase,
@@ -95,15 +95,15 @@ def _evidence(failure: Failure) -> list[EvidenceDocument]:
     ]
 
 
-def _entries(log: Log, asked: "_Asked") -> dict[str, Entry]:
+def _entries(log: Log, estimated: "_Asked") -> dict[str, Entry]:
     """The log, and the options of the run: all of them where it was estimated."""
     question = {"log": Entry(value=log.name, origin="given")}
-    if asked.answer is not None:
-        return {**question, **asked.answer.question}
-    if asked.understood is not None:
-        for name, value in asked.understood.question.items():
-            question[name] = Entry(value=value, origin="file", keys=tuple(asked.understood.origins.get(name, ())))
-    return question | {name: Entry(value=value, origin="given") for name, value in asked.given.items()}
+    if estimated.answer is not None:
+        return {**question, **estimated.answer.question}
+    if estimated.understood is not None:
+        for name, value in estimated.understood.question.items():
+            question[name] = Entry(value=value, origin="file", keys=tuple(estimated.understood.origins.get(name, ())))
+    return question | {name: Entry(value=value, origin="given") for name, value in estimated.given.items()}
 
 
 class _Asked(Struct, frozen=True, kw_only=True):
@@ -119,15 +119,15 @@ def _asked(log: Log, failure: Failure, run: Run, warnings: list[str]) -> _Asked:
     """What the log or whoever asks says of the run, and its estimate where that is enough."""
     understood = run.understood
     if understood is None and run.options is None:
-        found = carried(log, run.asker)
-        understood = found.understood
-        if understood is None and found.problem:
-            warnings.append(Message(NOT_ESTIMATED_RUN, why=found.problem))
+        command = carried(log, run.asker)
+        understood = command.understood
+        if understood is None and command.problem:
+            warnings.append(Message(NOT_ESTIMATED_RUN, why=command.problem))
     verb = failure.tool.verb or (SERVE if failure.phase == "serving" else TRAIN)
     verb = understood.verb if understood is not None else verb
-    given = {name: value for name, value in (("model", run.asker.model), ("on", run.asker.on)) if value}
-    given |= run.options(verb) if run.options is not None else {}
-    question = {**(understood.question if understood is not None else {}), **given}
+    options = {name: value for name, value in (("model", run.asker.model), ("on", run.asker.on)) if value}
+    options |= run.options(verb) if run.options is not None else {}
+    question = {**(understood.question if understood is not None else {}), **options}
     if failure.tool.runs and verb == failure.tool.verb:
         question.setdefault("engine" if verb == SERVE else "runtime", failure.tool.runs)
     answer = None
@@ -135,12 +135,12 @@ def _asked(log: Log, failure: Failure, run: Run, warnings: list[str]) -> _Asked:
         try:
             answer = _answered(verb, question)
             if understood is not None:
-                answer = marked(answer, understood, set(given))
+                answer = marked(answer, understood, set(options))
         except TonnageError as error:
-            if understood is None or understood is run.understood or given.keys() - {"model", "on"}:
+            if understood is None or understood is run.understood or options.keys() - {"model", "on"}:
                 raise
             warnings.append(Message(NOT_ESTIMATED_RUN, why=str(error)))
-    return _Asked(verb=verb, given=given, understood=understood, answer=answer)
+    return _Asked(verb=verb, given=options, understood=understood, answer=answer)
 
 
 NOT_ESTIMATED_RUN = "the command in the log is not estimated: {why}"
@@ -188,8 +188,8 @@ def _logits(failure: Failure, answer: "Answer") -> tuple[int, int, int] | None:
         return None
     question = {name: entry.value for name, entry in answer.question.items()}
     vocabulary = _vocabulary(question)
-    found = logits_of(tried, vocabulary, question) if vocabulary else None
-    return (found[0], vocabulary, found[1]) if found else None
+    sizes = logits_of(tried, vocabulary, question) if vocabulary else None
+    return (sizes[0], vocabulary, sizes[1]) if sizes else None
 
 
 def _vocabulary(question: Mapping[str, Any]) -> int:

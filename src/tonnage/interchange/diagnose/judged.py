@@ -39,28 +39,28 @@ class Failure(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def values(self) -> Mapping[str, float]:
         """The numbers by name; of several the first."""
-        found: dict[str, float] = {}
+        by_name: dict[str, float] = {}
         for number in self.numbers:
-            found.setdefault(number.name, number.value)
-        return found
+            by_name.setdefault(number.name, number.value)
+        return by_name
 
 
 def failure_of(log: Log) -> Failure | None:
     """The failure; None where no line says that memory ran out."""
-    found = sorted(hits(log, failures()), key=lambda hit: (hit.index, -hit.sign.strength))
-    main = _main(log, [hit for hit in found if hit.sign.strength > FILLS])
+    candidates = sorted(hits(log, failures()), key=lambda hit: (hit.index, -hit.sign.strength))
+    main = _main(log, [hit for hit in candidates if hit.sign.strength > FILLS])
     if main is None:
         return None
-    told = [_with_message(log, hit) for hit in found]
+    matches = [_with_message(log, hit) for hit in candidates]
     main = _with_message(log, main)
     frames = "\n".join(line.text for line in traceback_of(log, main.index, main.line.rank))
     tool = tool_of(log, main.sign.tool, frames)
-    phase = _phase(log, main, told, frames, tool)
-    numbers = (*_own_numbers(main, told), *_facts(log, main))
+    phase = _phase(log, main, matches, frames, tool)
+    numbers = (*_own_numbers(main, matches), *_facts(log, main))
     values: dict[str, float] = {}
     for number in numbers:
         values.setdefault(number.name, number.value)
-    grows = _grows(main, told, phase, frames)
+    grows = _grows(main, matches, phase, frames)
     cause = _cause(main, tool, values, grows)
     return Failure(
         tool=tool,
@@ -70,15 +70,17 @@ def failure_of(log: Log) -> Failure | None:
         hit=main,
         frames=frames,
         numbers=_without_repeats(numbers),
-        evidence=_evidence(log, main, told),
-        ranks=_ranks(told),
+        evidence=_evidence(log, main, matches),
+        ranks=_ranks(matches),
         is_certain=main.sign.strength > FOLLOWS,
     )
 
 
-def _ranks(told: Sequence[Hit]) -> tuple[str, ...]:
+def _ranks(matches: Sequence[Hit]) -> tuple[str, ...]:
     """The ranks whose memory ran out."""
-    return tuple(sorted({hit.line.rank for hit in told if hit.line.rank and hit.sign.strength >= FAILED}, key=_order))
+    return tuple(
+        sorted({hit.line.rank for hit in matches if hit.line.rank and hit.sign.strength >= FAILED}, key=_order)
+    )
 
 
 def _order(rank: str) -> tuple[int, str]:
@@ -86,11 +88,11 @@ def _order(rank: str) -> tuple[int, str]:
     return int(digits[:9] or 0), rank
 
 
-def _main(log: Log, found: Sequence[Hit]) -> Hit | None:
+def _main(log: Log, candidates: Sequence[Hit]) -> Hit | None:
     """The first line that says that an allocation failed; of a failure that leaves its cause open, a later line about
     the same memory that says it.
     """
-    lasting = [hit for hit in found if not _is_tried_again(log, hit)] or found
+    lasting = [hit for hit in candidates if not _is_tried_again(log, hit)] or candidates
     certain = [hit for hit in lasting if hit.sign.strength >= FAILED]
     if not certain:
         telling = [hit for hit in lasting if hit.sign.phase is not None]
@@ -123,28 +125,28 @@ def _with_message(log: Log, hit: Hit) -> Hit:
     return Hit(sign=hit.sign, index=hit.index, line=hit.line, numbers=tuple(pytorch.numbers(text, hit.line.number)))
 
 
-def _phase(log: Log, main: Hit, told: Sequence[Hit], frames: str, tool: Tool) -> Phase:
+def _phase(log: Log, main: Hit, matches: Sequence[Hit], frames: str, tool: Tool) -> Phase:
     if main.sign.phase is not None:
         return main.sign.phase
-    found = phase_of(f"{frames}\n{main.line.text}", log, main.index, tool.verb == SERVE)
-    if found not in ("unknown", "forward", "serving"):
-        return found
-    beside = (hit.sign.phase for hit in told if hit.sign.phase and abs(hit.index - main.index) <= NEAR)
-    return next((phase for phase in beside if phase != "host"), found)
+    phase_of_frames = phase_of(f"{frames}\n{main.line.text}", log, main.index, tool.verb == SERVE)
+    if phase_of_frames not in ("unknown", "forward", "serving"):
+        return phase_of_frames
+    nearby = (hit.sign.phase for hit in matches if hit.sign.phase and abs(hit.index - main.index) <= NEAR)
+    return next((phase for phase in nearby if phase != "host"), phase_of_frames)
 
 
-def _grows(main: Hit, told: Sequence[Hit], phase: Phase, frames: str) -> Cause:
+def _grows(main: Hit, matches: Sequence[Hit], phase: Phase, frames: str) -> Cause:
     """What grows in the phase."""
     if main.sign.cause is not None:
         return main.sign.cause
     if phase in ("loading weights", "cache allocation", "graph capture"):
         return cause_of(phase, frames)
-    beside = (
+    nearby = (
         hit.sign.cause
-        for hit in told
+        for hit in matches
         if hit.sign.cause and hit.sign.phase == phase and abs(hit.index - main.index) <= NEAR
     )
-    return next(beside, cause_of(phase, frames))
+    return next(nearby, cause_of(phase, frames))
 
 
 def _cause(main: Hit, tool: Tool, values: Mapping[str, float], grows: Cause) -> Cause:
@@ -153,8 +155,8 @@ def _cause(main: Hit, tool: Tool, values: Mapping[str, float], grows: Cause) -> 
         return grows
     tried = values.get("tried", 0.0)
     total, free = values.get("total", 0.0), values.get("free", 0.0)
-    is_told = tool.name not in ENGINES_OWN or "in_use_by_this_process" in values
-    if total and is_told and _held_by_others(values, total, free) and tried <= total:
+    counts_pytorch = tool.name not in ENGINES_OWN or "in_use_by_this_process" in values
+    if total and counts_pytorch and _held_by_others(values, total, free) and tried <= total:
         return "another process"
     in_pieces = values.get("reserved_but_unallocated", max(values.get("reserved", 0) - values.get("allocated", 0), 0))
     if tried and in_pieces >= max(tried, 512 * MIB) and free < tried:
@@ -175,13 +177,13 @@ def _held_by_others(values: Mapping[str, float], total: float, free: float) -> b
     return total - free - own >= max(UNSEEN_SHARE * total, MOST_CONTEXT)
 
 
-def _own_numbers(main: Hit, told: Sequence[Hit]) -> list[Number]:
+def _own_numbers(main: Hit, matches: Sequence[Hit]) -> list[Number]:
     """Those of the failure, and of the allocator's message that is nearest to it."""
-    near = [hit for hit in told if hit.numbers and hit is not main and abs(hit.index - main.index) <= NEAR]
+    near = [hit for hit in matches if hit.numbers and hit is not main and abs(hit.index - main.index) <= NEAR]
     near = [hit for hit in near if hit.line.rank == main.line.rank and hit.sign.host == main.sign.host]
     near.sort(key=lambda hit: abs(hit.index - main.index))
-    beside = near[0].numbers if near else ()
-    return [*main.numbers, *beside]
+    nearest = near[0].numbers if near else ()
+    return [*main.numbers, *nearest]
 
 
 def _facts(log: Log, main: Hit) -> list[Number]:
@@ -198,17 +200,17 @@ def _facts(log: Log, main: Hit) -> list[Number]:
 
 
 def _without_repeats(numbers: Iterable[Number]) -> tuple[Number, ...]:
-    found: dict[str, Number] = {}
+    by_name: dict[str, Number] = {}
     for number in numbers:
-        found.setdefault(number.name, number)
-    return tuple(found.values())
+        by_name.setdefault(number.name, number)
+    return tuple(by_name.values())
 
 
-def _evidence(log: Log, main: Hit, told: Sequence[Hit]) -> tuple[Hit, ...]:
+def _evidence(log: Log, main: Hit, matches: Sequence[Hit]) -> tuple[Hit, ...]:
     """The line of the failure first, then others that say so, then lines that have numbers, without repeats."""
     lines: dict[int, Hit] = {main.index: main}
     seen = {main.line.text}
-    others = [hit for hit in told if hit.sign.strength > FILLS and hit.line.rank in ("", main.line.rank)]
+    others = [hit for hit in matches if hit.sign.strength > FILLS and hit.line.rank in ("", main.line.rank)]
     with_numbers = sorted(hits(log, facts()), key=lambda hit: abs(hit.index - main.index))
     for hit in (*others, *with_numbers):
         if hit.index not in lines and hit.line.text not in seen and len(lines) < MOST_EVIDENCE:

@@ -184,13 +184,13 @@ def phase_of(frames: str, log: Log, index: int, serves: bool) -> Phase:
 
 def last_step(log: Log, index: int) -> Phase | None:
     """What came after the last step that the log shows above a line."""
-    latest, found = -1, None
+    latest, latest_phase = -1, None
     end = log.start_of(index)
     for text, phase in _STEPS:
         at = log.text.rfind(text, 0, end)
         if at > latest:
-            latest, found = at, phase
-    return found
+            latest, latest_phase = at, phase
+    return latest_phase
 
 
 def cause_of(phase: Phase, frames: str) -> Cause:

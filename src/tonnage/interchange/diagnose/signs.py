@@ -80,19 +80,19 @@ def fact(tool: str, hint: str, pattern: str, **units: str) -> Sign:
 
 def hits(log: Log, signs: tuple[Sign, ...]) -> Iterator[Hit]:
     """Every line that a sign matches."""
-    for each in signs:
-        if each.hint not in log.text:
+    for sign in signs:
+        if sign.hint not in log.text:
             continue
-        for index in log.with_literal(each.hint, MOST):
+        for index in log.with_literal(sign.hint, MOST):
             line = log.at(index)
-            found = each.pattern.search(line.text)
-            if found is not None:
-                yield Hit(sign=each, index=index, line=line, numbers=tuple(_numbers(found, each.units, line.number)))
+            match = sign.pattern.search(line.text)
+            if match is not None:
+                yield Hit(sign=sign, index=index, line=line, numbers=tuple(_numbers(match, sign.units, line.number)))
 
 
-def _numbers(found: re.Match[str], units: Mapping[str, str], line: int) -> Iterator[Number]:
+def _numbers(match: re.Match[str], units: Mapping[str, str], line: int) -> Iterator[Number]:
     for name, unit in units.items():
-        text = found[name]
+        text = match[name]
         if text is None:
             continue
         value = size(text) if unit == WITH_UNIT else amount(text.rstrip(",."), unit)

@@ -37,11 +37,11 @@ def recognises(source: Source) -> int:
 
 def values(source: Source) -> dict[str, Any]:
     tree = dynamo_workers.manifest(source)
-    found: dict[str, Any] = {key: value for key, value in flattened(tree).items() if key} if tree else {}
+    fields_by_key: dict[str, Any] = {key: value for key, value in flattened(tree).items() if key} if tree else {}
     for place, _, fields in components(tree):
-        found = {key: value for key, value in found.items() if key != "spec.components"}
-        found |= {f"{place}.{key}": value for key, value in flattened(fields).items() if key}
-    return found
+        fields_by_key = {key: value for key, value in fields_by_key.items() if key != "spec.components"}
+        fields_by_key |= {f"{place}.{key}": value for key, value in flattened(fields).items() if key}
+    return fields_by_key
 
 
 def read(r: Reading) -> None:
@@ -72,9 +72,9 @@ def _of_manifest(r: Reading, tree: Any) -> Any:
                     r.put("on", None, key)
             yield worker
         for key in UNSURE:
-            for each in (f"{place}.{key}", *r.under(f"{place}.{key}.")):
-                if worker is not None and each in r.values:
-                    r.unsure(each, "the number of workers is that of replicas here")
+            for below in (f"{place}.{key}", *r.under(f"{place}.{key}.")):
+                if worker is not None and below in r.values:
+                    r.unsure(below, "the number of workers is that of replicas here")
         if image := str(container_of(fields).get("image", "")):
             tag = image.rpartition(":")[2]
             if not r.asker.version and tag[:1].isdigit() and "ai-dynamo" in image:
@@ -109,10 +109,10 @@ def _of_commands(r: Reading, workers: list[Worker]) -> list[Server]:
 
 def _read(r: Reading, worker: Worker, role: str) -> Size:
     size = worker.backend.read(r, role)
-    given = worker.accelerators
-    if given and given != size.accelerators:
+    accelerators = worker.accelerators
+    if accelerators and accelerators != size.accelerators:
         name = f"{worker.component}: gpu"
-        r.values[name] = given
+        r.values[name] = accelerators
         r.unsure(name, Message("its command takes {ranks} accelerators", ranks=size.accelerators))
     return size
 

@@ -46,10 +46,10 @@ def recognises(source: Source) -> int:
 
 
 def values(source: Source) -> dict[str, Any]:
-    found = next((found for _, found in commands_of(source, PROGRAM)), None)
-    if found is None:
+    command = next((command for _, command in commands_of(source, PROGRAM)), None)
+    if command is None:
         return {}
-    options = PROGRAM.values(found)
+    options = PROGRAM.values(command)
     alone = options.pop("alone", [])
     for name in [name for name in options if name.startswith("LLAMA_ARG_")]:
         plain = llama_cpp_options.VARIABLES.get(name.removeprefix("LLAMA_ARG_"), "")
@@ -113,13 +113,13 @@ def _passes(r: Reading) -> None:
 def _cache(r: Reading) -> None:
     keys, values = "cache-type-k", "cache-type-v"
     kinds = {key: one_of(r, key, CACHES, "") if r.has(key) else None for key in (keys, values)}
-    said = [key for key in (keys, values) if r.has(key)]
-    if not said:
+    present = [key for key in (keys, values) if r.has(key)]
+    if not present:
         return
     if kinds[keys] == kinds[values]:
-        r.put("kv_cache", kinds[keys] or "fp16", *said)
+        r.put("kv_cache", kinds[keys] or "fp16", *present)
     else:
-        for key in said:
+        for key in present:
             r.unsure(key, "keys and values have one type here")
 
 
@@ -241,7 +241,7 @@ def _adapters(r: Reading) -> None:
     keys = [key for key in ("lora", "lora-scaled") if r.has(key)]
     if not keys:
         return
-    files = [file for key in keys for each in _listed(r.get(key)) for file in str(each).split(",") if file]
+    files = [file for key in keys for entry in _listed(r.get(key)) for file in str(entry).split(",") if file]
     r.put("lora_adapters", len(files), *keys)
     if "--lora-rank" not in (r.source.mark or ()):
         r.unsure(keys[0], "the rank is that of the file: the comment of the file, or --lora-rank, can say it")

@@ -53,10 +53,10 @@ def recognises(source: Source) -> int:
 
 
 def values(source: Source) -> dict[str, Any]:
-    found = next((found for _, found in commands_of(source, PROGRAM)), None)
-    if found is None:
+    command = next((command for _, command in commands_of(source, PROGRAM)), None)
+    if command is None:
         return {}
-    options = PROGRAM.values(found)
+    options = PROGRAM.values(command)
     alone = options.pop("alone", [])
     return {**options, **{f"word {number}": word for number, word in enumerate(alone, 1)}}
 

@@ -80,11 +80,11 @@ def recognises(source: Source) -> int:
         return 10
     if source.words or OF_CONTAINERS.search(source.text):
         return 0
-    found = {name for name, _ in _instructions(source.text)}
-    if "from" not in found:
+    instructions = {name for name, _ in _instructions(source.text)}
+    if "from" not in instructions:
         return 0
     named = PurePath(source.name).name.lower().startswith("modelfile") or source.name.lower().endswith(".modelfile")
-    return 10 if named or found & set(OWN) else 0
+    return 10 if named or instructions & set(OWN) else 0
 
 
 def _instructions(text: str) -> Iterator[tuple[str, str]]:
@@ -94,21 +94,21 @@ def _instructions(text: str) -> Iterator[tuple[str, str]]:
         begins = not quoted
         if line.count('"""') % 2:
             quoted = not quoted
-        if begins and (found := INSTRUCTION.match(line)):
-            yield found[1].lower(), found[2].strip()
+        if begins and (match := INSTRUCTION.match(line)):
+            yield match[1].lower(), match[2].strip()
 
 
 def values(source: Source) -> dict[str, Any]:
-    commands = [found for _, found in commands_of(source, PROGRAM)]
+    commands = [command for _, command in commands_of(source, PROGRAM)]
     options: dict[str, Any] = {}
     text = "" if source.words else source.text
-    for found in commands:
-        given = PROGRAM.values(found)
-        alone = given.pop("alone", [])
-        options |= given
-        if alone and "run" in _verb(source, found.words):
+    for command in commands:
+        arguments = PROGRAM.values(command)
+        alone = arguments.pop("alone", [])
+        options |= arguments
+        if alone and "run" in _verb(source, command.words):
             options["from"] = alone[0]
-        file = given.get("f", given.get("file"))
+        file = arguments.get("f", arguments.get("file"))
         if isinstance(file, str) and not any(True for _ in _instructions(text)):
             text = source.beside(file).text
     written = _of_modelfile(text)
@@ -124,16 +124,16 @@ def _verb(source: Source, words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _of_modelfile(text: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in _instructions(text):
         if name == "parameter":
             key, _, rest = value.partition(" ")
-            found[key.lower()] = rest.strip().strip('"')
+            values[key.lower()] = rest.strip().strip('"')
         elif name == "adapter":
-            found["adapter"] = [*found.get("adapter", []), value]
+            values["adapter"] = [*values.get("adapter", []), value]
         else:
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
 def read(r: Reading) -> None:

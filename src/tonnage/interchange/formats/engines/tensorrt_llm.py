@@ -25,19 +25,19 @@ PARTS = {"context_servers": PREFILL, "generation_servers": DECODE}
 
 def recognises(source: Source) -> int:
     if source.tree:
-        found = set(map(str, source.tree)) & set(trtllm_server.FILE_SIGNS.split())
-        own = found & {"kv_cache_config", "cuda_graph_config", "moe_config", "context_servers", "generation_servers"}
-        return len(found) + len(own)
+        keys = set(map(str, source.tree)) & set(trtllm_server.FILE_SIGNS.split())
+        own = keys & {"kv_cache_config", "cuda_graph_config", "moe_config", "context_servers", "generation_servers"}
+        return len(keys) + len(own)
     return program_score(source, PROGRAM)
 
 
 def values(source: Source) -> dict[str, Any]:
     if source.tree:
         return trtllm_server.file_values(source.tree)
-    found = next((found for _, found in commands_of(source, PROGRAM)), None)
-    if found is None:
+    command = next((command for _, command in commands_of(source, PROGRAM)), None)
+    if command is None:
         return {}
-    words = PROGRAM.values(found)
+    words = PROGRAM.values(command)
     if words.get("alone", [])[:1] == ["disaggregated"]:
         file = words.get("config-file", words.get("c"))
         if not isinstance(file, str):

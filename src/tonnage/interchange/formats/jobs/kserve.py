@@ -20,21 +20,21 @@ def recognises(source: Source) -> int:
 
 
 def values(source: Source) -> dict[str, Any]:
-    found = services(source)
-    return dict(flat(found[0], "")) if found else {}
+    manifests = services(source)
+    return dict(flat(manifests[0], "")) if manifests else {}
 
 
 def read(r: Reading) -> None:
-    found = services(r.source)
-    if len(found) != 1:
+    manifests = services(r.source)
+    if len(manifests) != 1:
         raise InvalidInput(
             "{file} must have one {kinds}. Got {count}.",
             file=r.source.name,
             kinds=listed(kinds(), OR),
-            count=len(found),
+            count=len(manifests),
         )
     r.inside = ("kserve",)
-    read_service(r, found[0])
+    read_service(r, manifests[0])
     classify(r)
 
 

@@ -19,17 +19,17 @@ def recognises(source: Source) -> int:
 
 def values(source: Source) -> dict[str, Any]:
     """Of the first model; the keys of Serve around it stand in front of its own."""
-    found = ray_serve.configs(source)
-    if not found:
+    configs = ray_serve.configs(source)
+    if not configs:
         return {}
-    own = flattened(found[0], ray_serve.WHOLE)
+    own = flattened(configs[0], ray_serve.WHOLE)
     return {**ray_serve.outer(source), **own}
 
 
 def read(r: Reading) -> None:
-    found = ray_serve.configs(r.source)
-    names = [ray_serve.model_of(one) or "?" for one in found]
-    if len(found) != 1:
+    configs = ray_serve.configs(r.source)
+    names = [ray_serve.model_of(one) or "?" for one in configs]
+    if len(configs) != 1:
         raise InvalidInput(
             "{file} must have one model. Got {names}: give the LLMConfig of one.",
             file=r.source.name,

@@ -26,7 +26,7 @@ def recognises(source: Source) -> int:
 
 def values(source: Source) -> dict[str, Any]:
     """Options of the lines that begin with #SBATCH, by their long names."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for line in source.text.splitlines():
         if not (match := _DIRECTIVE.match(line)):
             continue
@@ -34,16 +34,16 @@ def values(source: Source) -> dict[str, Any]:
             words = shlex.split(match[1], comments=True)
         except ValueError:  # a quote that is not closed
             words = match[1].split()
-        found |= {slurm.SHORT.get(name, name): value for name, value in _options(words).items()}
-    return found
+        options |= {slurm.SHORT.get(name, name): value for name, value in _options(words).items()}
+    return options
 
 
 def _options(words: list[str]) -> dict[str, Any]:
-    whole: list[str] = []
+    separate: list[str] = []
     for word in words:
         is_attached = re.fullmatch(r"-[A-Za-z]\S+", word) and word[1] in slurm.SHORT
-        whole += [word[:2], word[2:].removeprefix("=")] if is_attached else [word]
-    options, _ = options_of_command(whole, slurm.SWITCHES)
+        separate += [word[:2], word[2:].removeprefix("=")] if is_attached else [word]
+    options, _ = options_of_command(separate, slurm.SWITCHES)
     return {name: value[-1] if isinstance(value, list) else value for name, value in options.items()}
 
 

@@ -88,8 +88,8 @@ SAYS = frozenset(
 
 def recognises(source: Source) -> int:
     if source.kind in ("command", "text"):
-        found = [parts for command in source.commands if (parts := _command(command)) is not None]
-        return max((command_signs(parts[0]) for parts in found), default=0)
+        launches = [parts for command in source.commands if (parts := _command(command)) is not None]
+        return max((command_signs(parts[0]) for parts in launches), default=0)
     if "base_model" not in source.tree:
         return 0
     return sum(name in source.tree for name in SIGNS)
@@ -125,15 +125,15 @@ def _of_command(source: Source, command: Command, launch: TrainingLaunch, words:
         raise InvalidInput("axolotl train takes one config. Got {count}.", count=len(paths))
     inner = source.beside(paths[0])
     config = flattened(inner.tree, KEPT)
-    given = launch_values(command, launch)
+    values = launch_values(command, launch)
     for name, value in options_of_command(behind)[0].items():
-        given[f"launcher.{name}"] = value
+        values[f"launcher.{name}"] = value
     for name, value in options.items():
         if name in ("num-processes", "num-machines", "launcher"):
-            given[f"launcher.{name}"] = value
+            values[f"launcher.{name}"] = value
         else:
             config[name.replace("-", "_")] = value
-    return {**accelerate_values(source, given), **config, **given}
+    return {**accelerate_values(source, values), **config, **values}
 
 
 # ---- What its keys mean.
@@ -217,12 +217,12 @@ def fills(verb: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _own(runtime: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
     """What axolotl sets where nobody says it: bf16 weights without a copy, and a quantised base that stays narrow."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if question.get("method") in (None, "full") and runtime != DEEPSPEED:
-        found["precision"] = "bf16"
+        settings["precision"] = "bf16"
     if is_quantised(question) and runtime in ("transformers", "ddp"):
-        found["upcast_base"] = False
-    return found
+        settings["upcast_base"] = False
+    return settings
 
 
 def write(w: Written) -> str:

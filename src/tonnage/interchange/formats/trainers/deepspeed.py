@@ -20,8 +20,8 @@ def recognises(source: Source) -> int:
     if commands := _commands(source):
         return max(map(hf_run.signs_of_command, commands))
     there = set(source.tree)
-    found = len(there & SIGNS)
-    return (3 * found + len(there & WEAK)) if found else 0
+    count = len(there & SIGNS)
+    return (3 * count + len(there & WEAK)) if count else 0
 
 
 def _commands(source: Source) -> list[Command]:

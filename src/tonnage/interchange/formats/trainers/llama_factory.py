@@ -163,8 +163,8 @@ SAYS = frozenset(
 
 def recognises(source: Source) -> int:
     if source.kind in ("command", "text"):
-        found = [parts for command in source.commands if (parts := _command(command)) is not None]
-        return max((command_signs(parts[0]) for parts in found), default=0)
+        launches = [parts for command in source.commands if (parts := _command(command)) is not None]
+        return max((command_signs(parts[0]) for parts in launches), default=0)
     tree = source.tree
     if "model_name_or_path" not in tree and "model_name" not in tree:
         return 0
@@ -197,9 +197,9 @@ def values(source: Source) -> dict[str, Any]:
 
 def _of_command(source: Source, command: Command, launch: TrainingLaunch, words: tuple[str, ...]) -> dict[str, Any]:
     """A config with changes such as `learning_rate=1e-5` behind it (OmegaConf), or options alone."""
-    given = launch_values(command, launch, VARIABLES)
-    given["launcher.program"] = launch.program
-    of_accelerate = accelerate_values(source, given)
+    values = launch_values(command, launch, VARIABLES)
+    values["launcher.program"] = launch.program
+    of_accelerate = accelerate_values(source, values)
     if words and words[0].endswith((".yaml", ".yml", ".json")):
         config = flattened(source.beside(words[0]).tree, KEPT)
         for word in words[1:]:
@@ -209,9 +209,9 @@ def _of_command(source: Source, command: Command, launch: TrainingLaunch, words:
                     "behind a config LLaMA-Factory takes changes such as cutoff_len=4096. Got {word}.", word=word
                 )
             config[name] = value
-        return {**of_accelerate, **config, **given}
+        return {**of_accelerate, **config, **values}
     options, _ = options_of_command(words)
-    return {**of_accelerate, **{name.replace("-", "_"): value for name, value in options.items()}, **given}
+    return {**of_accelerate, **{name.replace("-", "_"): value for name, value in options.items()}, **values}
 
 
 # ---- What its keys mean.
@@ -382,12 +382,12 @@ def fills(verb: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _own(runtime: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
     """A quantised base stays narrow, and llamafactory-cli sets the allocator."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if is_quantised(question) and runtime in ("transformers", "ddp"):
-        found["upcast_base"] = False
+        settings["upcast_base"] = False
     if runtime == "ddp":
-        found["expandable_segments"] = True
-    return found
+        settings["expandable_segments"] = True
+    return settings
 
 
 def write(w: Written) -> str:

@@ -41,10 +41,10 @@ def _has(words: tuple[str, ...], name: str) -> bool:
 def values(source: Source) -> dict[str, Any]:
     if source.kind in ("yaml", "json"):
         return tree_values(source)
-    found = started_program(source, _is_program) or _of_fork(source)
-    if found is None:
+    start = started_program(source, _is_program) or _of_fork(source)
+    if start is None:
         raise InvalidInput("{file} starts no pretrain_gpt.py.", file=source.name)
-    before, program, after = found
+    before, program, after = start
     if program_name(program) in OTHERS:
         raise InvalidInput(
             "{file} starts {program}: of Megatron-LM's programs only {known} is read here.",
@@ -53,11 +53,11 @@ def values(source: Source) -> dict[str, Any]:
             known=PROGRAMS[0],
         )
     options, alone = options_of_command(after, SWITCHES, SEVERAL)
-    given = last_values(options, SEVERAL)
-    named = given.get("yaml-cfg")
+    arguments = last_values(options, SEVERAL)
+    named = arguments.get("yaml-cfg")
     file: Mapping[str, Any] = tree_values(source.beside(str(named))) if named else {}
     left = {f"word {at + 1}": word for at, word in enumerate(alone) if not _is_of_shell(word)}
-    return {**torchrun_values(before), **file, **given, **left}
+    return {**torchrun_values(before), **file, **arguments, **left}
 
 
 def _is_of_shell(word: str) -> bool:

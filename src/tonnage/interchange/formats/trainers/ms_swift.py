@@ -80,8 +80,8 @@ BATCH = 16  # sequences that a step has together where nobody says how often gra
 
 def recognises(source: Source) -> int:
     if source.kind in ("command", "text"):
-        found = [parts for command in source.commands if (parts := _command(command)) is not None]
-        return max((command_signs(parts[0]) for parts in found), default=0)
+        launches = [parts for command in source.commands if (parts := _command(command)) is not None]
+        return max((command_signs(parts[0]) for parts in launches), default=0)
     tree = source.tree
     if "model" not in tree or not ({"tuner_type", "train_type", "rlhf_type", "sft_type"} & set(tree)):
         return 0
@@ -118,15 +118,15 @@ def _of_command(
         config = values(source.beside(words[0]))
         words = words[1:]
     options, _ = options_of_command(words, several=SEVERAL)
-    given = {name.replace("-", "_"): value for name, value in options.items()}
+    arguments = {name.replace("-", "_"): value for name, value in options.items()}
     started = launch_values(command, launch, VARIABLES)
-    return {"launcher.verb": verb, **accelerate_values(source, started), **config, **given, **started}
+    return {"launcher.verb": verb, **accelerate_values(source, started), **config, **arguments, **started}
 
 
-def _environment(given: Any) -> dict[str, Any]:
-    if not isinstance(given, dict):
-        return {} if given is None else {"ENV": given}
-    return {str(name): value for name, value in given.items()}
+def _environment(environment: Any) -> dict[str, Any]:
+    if not isinstance(environment, dict):
+        return {} if environment is None else {"ENV": environment}
+    return {str(name): value for name, value in environment.items()}
 
 
 # ---- What its keys mean.
@@ -167,14 +167,14 @@ def read(r: Reading) -> None:
 
 
 def _method(r: Reading) -> None:
-    given = r.text("tuner_type", "lora")
-    if given in OTHER_METHODS:
+    name = r.text("tuner_type", "lora")
+    if name in OTHER_METHODS:
         r.unsure("tuner_type", "this way of tuning is not estimated: LoRA is")
-        given = "lora"
-    elif given not in METHODS:
+        name = "lora"
+    elif name not in METHODS:
         raise r.wrong("tuner_type", Message("one of {names}", names=listed((*METHODS, *OTHER_METHODS))))
     r.assume("tuner_type", "lora", "method")
-    if given == "full":
+    if name == "full":
         r.put("method", "full", "tuner_type")
         r.ignore(names("lora_rank lora_dropout target_modules target_regex use_dora quant_method quant_bits"))
         r.ignore(names("bnb_4bit_quant_type bnb_4bit_use_double_quant bnb_4bit_compute_dtype bnb_4bit_quant_storage"))

@@ -35,17 +35,17 @@ def _is_program(word: str) -> bool:
 
 
 def values(source: Source) -> dict[str, Any]:
-    found = started_program(source, _is_program)
-    match = _PROGRAM.fullmatch(found[1].lstrip("./")) if found else None
-    if found is None or match is None:
+    start = started_program(source, _is_program)
+    match = _PROGRAM.fullmatch(start[1].lstrip("./")) if start else None
+    if start is None or match is None:
         raise InvalidInput("{file} starts no program of openrlhf.cli.", file=source.name)
-    options, alone = options_of_command(found[2], SWITCHES | OLD_SWITCHES, SEVERAL | OLD_SEVERAL)
+    options, alone = options_of_command(start[2], SWITCHES | OLD_SWITCHES, SEVERAL | OLD_SEVERAL)
     left = {
         f"word {at + 1}": word
         for at, word in enumerate(alone)
         if not word.startswith(("$@", ">", "2>", "&>", "{")) and word not in (")", "}")
     }
-    return {PROGRAM: match[1], **_launcher(found[0]), **last_values(options, SEVERAL | OLD_SEVERAL), **left}
+    return {PROGRAM: match[1], **_launcher(start[0]), **last_values(options, SEVERAL | OLD_SEVERAL), **left}
 
 
 def _launcher(words: list[str]) -> dict[str, Any]:

@@ -58,8 +58,8 @@ def recognises(source: Source) -> int:
     tree = source.tree
     model = tree.get("model")
     has_flavor = isinstance(model, Mapping) and "flavor" in model
-    found = sum(name in tree for name in SECTIONS)
-    return found + 4 * has_flavor if "training" in tree and (has_flavor or "activation_checkpoint" in tree) else 0
+    sections = sum(name in tree for name in SECTIONS)
+    return sections + 4 * has_flavor if "training" in tree and (has_flavor or "activation_checkpoint" in tree) else 0
 
 
 def _command(command: Command) -> tuple[TrainingLaunch, str, tuple[str, ...]] | None:
@@ -90,8 +90,8 @@ def values(source: Source) -> dict[str, Any]:
 def _of_command(
     source: Source, command: Command, launch: TrainingLaunch, kind: str, words: Sequence[str]
 ) -> dict[str, Any]:
-    given = launch_values(command, launch, VARIABLES)
-    given["launcher.kind"] = kind
+    values = launch_values(command, launch, VARIABLES)
+    values["launcher.kind"] = kind
     own: dict[str, Any] = {}
     left = []
     for word in words:  # a policy is a word of its own: activation_checkpoint:full
@@ -112,9 +112,9 @@ def _of_command(
     if path is not None:
         own = {**flattened(source.beside(str(path)).tree), **own}
     for name in ("MODULE", "CONFIG"):
-        if name in given and path is None:
-            own.setdefault(name.lower(), given[name])
-    return {**own, **given}
+        if name in values and path is None:
+            own.setdefault(name.lower(), values[name])
+    return {**own, **values}
 
 
 # ---- What its keys mean.
@@ -145,9 +145,9 @@ def _version(r: Reading) -> bool:
     of_2024 = any(key in r.values for key in keys.OF_2024)
     of_01 = any(key in r.values for key in keys.OF_01)
     release = "2024" if of_2024 else "0.1" if of_01 else "0.2"
-    said = r.asker.version
-    release = next((name for name in ("0.1", "0.2", "2024") if said.startswith(name)), release)
-    r.version = said or release
+    version = r.asker.version
+    release = next((name for name in ("0.1", "0.2", "2024") if version.startswith(name)), release)
+    r.version = version or release
     r.put("runtime_version", release)
     r.rename(keys.OLDER)
     return True

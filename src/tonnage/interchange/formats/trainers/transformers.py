@@ -32,8 +32,8 @@ def recognises(source: Source) -> int:
 
 
 def _signs(there: set[str]) -> int:
-    found = training_arguments.signs(there)
-    return found if found > 1 or "per_device_train_batch_size" in there else 0
+    count = training_arguments.signs(there)
+    return count if count > 1 or "per_device_train_batch_size" in there else 0
 
 
 def _signs_of_command(command: Command) -> int:

@@ -21,8 +21,8 @@ def recognises(source: Source) -> int:
         return 10 * bool(_commands(source))
     there = set(source.tree)
     signs = len(there & set(trl_settings.SIGNS))
-    found = training_arguments.signs(there)
-    return 0 if there & OTHERS or not signs or signs + found < 3 else signs + found
+    count = training_arguments.signs(there)
+    return 0 if there & OTHERS or not signs or signs + count < 3 else signs + count
 
 
 def _commands(source: Source) -> list[Command]:

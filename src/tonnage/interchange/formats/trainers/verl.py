@@ -35,21 +35,21 @@ def _is_program(word: str) -> bool:
 def values(source: Source) -> dict[str, Any]:
     if source.kind in ("yaml", "json"):
         return {key: _plain(value) for key, value in flattened(source.tree, WHOLE).items()}
-    found = started_program(source, _is_program)
+    start = started_program(source, _is_program)
     words = (
-        found[2]
-        if found
+        start[2]
+        if start
         else next((list(one.words) for one in source.commands if any(ARM in word for word in one.words)), None)
     )
     if words is None:
         raise InvalidInput("{file} starts no verl.trainer.main_ppo.", file=source.name)
     options, alone = options_of_command(words)
-    given = assigned(alone)
+    overrides = assigned(alone)
     if MEGATRON_CONFIG in str(options.get("config-name", "")):
-        given.setdefault(f"{ARM}actor.strategy", "megatron")
+        overrides.setdefault(f"{ARM}actor.strategy", "megatron")
     hydra = {f"hydra.{name}": value for name, value in options.items() if name.startswith("config") or name == "cn"}
     other = {name: value for name, value in options.items() if f"hydra.{name}" not in hydra}
-    return {**given, **hydra, **other}
+    return {**overrides, **hydra, **other}
 
 
 def _plain(value: Any) -> Any:

@@ -35,25 +35,25 @@ _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)(?::?-([^}]*))?(?::?\?[^}]*)?\}|([
 
 def services(source: Source) -> Mapping[str, Any]:
     """The services of a file; none of another tool's."""
-    found = source.tree.get("services")
-    if not isinstance(found, Mapping) or "resources" in source.tree or "apiVersion" in source.tree:
+    section = source.tree.get("services")
+    if not isinstance(section, Mapping) or "resources" in source.tree or "apiVersion" in source.tree:
         return {}
-    has_one = any(isinstance(one, Mapping) and ("image" in one or "build" in one) for one in found.values())
-    return found if has_one else {}
+    has_one = any(isinstance(one, Mapping) and ("image" in one or "build" in one) for one in section.values())
+    return section if has_one else {}
 
 
 def values(source: Source) -> dict[str, Any]:
-    kept = {
+    shown = {
         f"services.{name}.{key}"
         for name in services(source)
         for key in ("environment", "build", "labels", "ulimits", "logging", "depends_on", "networks", "healthcheck")
     }
-    return flattened(source.tree, kept)
+    return flattened(source.tree, shown)
 
 
 def read(r: Reading) -> None:
-    found = [one for name, service in services(r.source).items() for one in _found(r, str(name), service)]
-    asking = [one for one in found if one[1]] or found
+    commands = [one for name, service in services(r.source).items() for one in _found(r, str(name), service)]
+    asking = [one for one in commands if one[1]] or commands
     names = list(dict.fromkeys(name for name, _, _ in asking))
     if len(names) > 1:
         raise InvalidInput(
@@ -83,8 +83,8 @@ def _found(r: Reading, name: str, value: Any) -> list[tuple[str, int, Found]]:
     line = [*(entry or entry_point(image, command)), *command]
     if not line:
         return []
-    given = (*(f"{key}={text}" for key, text in environment.items()), *line)
-    source = Source(name=file, text="", folder=r.source.folder, words=given)
+    words = (*(f"{key}={text}" for key, text in environment.items()), *line)
+    source = Source(name=file, text="", folder=r.source.folder, words=words)
     number = _accelerators(r, place, service)
     return [(name, number, one) for one in found_in(source, where=name, image=image)]
 
@@ -151,20 +151,20 @@ def _accelerators(r: Reading, place: str, service: Mapping[str, Any]) -> int:
     for name in DEVICES.split("."):
         tree = tree.get(name) if isinstance(tree, Mapping) else None
     key = f"{place}.{DEVICES}"
-    found = 0
+    number = 0
     devices = sections(tree, file, key)
     if isinstance(service.get("gpus"), list):
         devices = [*devices, *sections(service["gpus"], file, f"{place}.gpus")]
     elif service.get("gpus") is not None:
-        found = number_of_gpus(service["gpus"]) or -1
+        number = number_of_gpus(service["gpus"]) or -1
     for one in devices:
         ids, count = one.get("device_ids"), one.get("count")
         if isinstance(ids, list):
-            found += len(ids)
+            number += len(ids)
         elif count is None or count == "all":
-            found = -1
+            number = -1
         elif isinstance(count, int | str) and str(count).isdecimal() and len(str(count)) < 6:
-            found += int(count)
+            number += int(count)
         else:
             raise InvalidInput(
                 "{file}: {key}.count must be a number of accelerators, or all. Got {count}.",
@@ -174,14 +174,14 @@ def _accelerators(r: Reading, place: str, service: Mapping[str, Any]) -> int:
             )
     listed_devices = service.get("devices")
     if (
-        not found
+        not number
         and isinstance(listed_devices, list)
         and any("/dev/kfd" in str(one) or "gpu=all" in str(one) for one in listed_devices)
     ):
-        found = -1
-    if not found and service.get("runtime") == "nvidia":
-        found = -1
-    return found
+        number = -1
+    if not number and service.get("runtime") == "nvidia":
+        number = -1
+    return number
 
 
 def _replicas(r: Reading, place: str) -> int:

@@ -223,8 +223,8 @@ def _count(r: Reading, key: str, fewest: str, nodes: int, per_node: int) -> None
 def _of_server(r: Reading, arguments: list[str]) -> list[str]:
     """Arguments of KServe's server for Hugging Face models as those of vLLM, the model first."""
     line = " ".join(shlex.quote(word) for word in arguments)
-    found = re.sub(r"--model[_-]name(=|\s+)", r"--served-model-name\1", line)
-    left, model = shlex.split(found), ""
+    renamed = re.sub(r"--model[_-]name(=|\s+)", r"--served-model-name\1", line)
+    left, model = shlex.split(renamed), ""
     result: list[str] = []
     while left:
         name, equals, value = left.pop(0).partition("=")
@@ -245,8 +245,8 @@ def _image(r: Reading, container: Mapping[str, Any], key: str) -> str:
 
 def _read_command(r: Reading, pods: Pods, line: list[str]) -> None:
     """The command of the container where it has one that a format reads, else vLLM with these words."""
-    found = [one for _, one in commands_in(r, pods, {})]
-    owned = [one for one in found if one.command.words[:2] != ("vllm", "serve")]
+    commands = [one for _, one in commands_in(r, pods, {})]
+    owned = [one for one in commands if one.command.words[:2] != ("vllm", "serve")]
     if owned:
         for place, _ in containers(r, pods):
             for name in ("command", "args"):
@@ -257,23 +257,23 @@ def _read_command(r: Reading, pods: Pods, line: list[str]) -> None:
     for place, container in containers(r, pods):
         if container.get("name") in ("main", "kserve-container", None) or len(containers(r, pods)) == 1:
             image = _image(r, container, f"{place}.image") or image
-            given = [
+            arguments = [
                 *words(container.get("command"), r.source.name, f"{place}.command"),
                 *words(container.get("args"), r.source.name, f"{place}.args"),
             ]
             known = environment_of(r, place, container, {})
-            line = [*_with_options(line, _options_of(r, given)), *_split(r, known.get(ADDITIONAL, ""), place)]
+            line = [*_with_options(line, _options_of(r, arguments)), *_split(r, known.get(ADDITIONAL, ""), place)]
             for name in (f"{place}.command", f"{place}.args", f"{place}.env.{ADDITIONAL}"):
                 r.values.pop(name, None)
     _read_line(r, pods, line, image)
 
 
-def _options_of(r: Reading, given: list[str]) -> list[str]:
+def _options_of(r: Reading, words: list[str]) -> list[str]:
     """The options in a container's own words: those behind `vllm serve`, also in a script."""
-    if given[:1] and given[0].rpartition("/")[2] in ("bash", "sh"):
-        found = found_in(Source(name=r.source.name, text="", words=tuple(given)))
-        given = list(found[0].command.words) if found else []
-    return given[2:] if given[:2] == ["vllm", "serve"] else given
+    if words[:1] and words[0].rpartition("/")[2] in ("bash", "sh"):
+        commands = found_in(Source(name=r.source.name, text="", words=tuple(words)))
+        words = list(commands[0].command.words) if commands else []
+    return words[2:] if words[:2] == ["vllm", "serve"] else words
 
 
 def _with_options(line: list[str], more: list[str]) -> list[str]:

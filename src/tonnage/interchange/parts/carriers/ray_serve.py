@@ -66,14 +66,14 @@ def _found(source: Source) -> list[Any]:
     if "model_loading_config" in tree:
         return [tree]
     holders = [tree, *(one.get("args") for one in _applications(source) if isinstance(one, Mapping))]
-    found: list[Any] = []
+    configs: list[Any] = []
     for holder in holders:
         if not isinstance(holder, Mapping):
             continue
         value = holder.get("llm_configs", holder.get("llm_config"))
-        found += value if isinstance(value, list) else [value] if isinstance(value, Mapping) else []
-        found += [holder[name] for name in ("prefill_config", "decode_config") if name in holder]
-    return found
+        configs += value if isinstance(value, list) else [value] if isinstance(value, Mapping) else []
+        configs += [holder[name] for name in ("prefill_config", "decode_config") if name in holder]
+    return configs
 
 
 def configs(source: Source) -> list[Mapping[str, Any]]:
@@ -94,11 +94,11 @@ def outer(source: Source) -> dict[str, Any]:
     if "model_loading_config" in source.tree:
         return {}
     rest = {name: value for name, value in source.tree.items() if name not in ("applications", "llm_configs")}
-    found = flattened(rest)
+    values = flattened(rest)
     for number, one in enumerate(_applications(source)):
         if isinstance(one, Mapping):
-            found |= {f"applications.{number}.{name}": value for name, value in one.items() if name != "args"}
-    return found
+            values |= {f"applications.{number}.{name}": value for name, value in one.items() if name != "args"}
+    return values
 
 
 def model_of(config: Mapping[str, Any]) -> str:
@@ -161,14 +161,14 @@ def _nested(value: Any) -> Any:
     """Sections whose names are joined by dots, as sections in each other."""
     if not isinstance(value, Mapping):
         return value
-    found: dict[str, Any] = {}
+    tree: dict[str, Any] = {}
     for key, inner in value.items():
         *path, last = str(key).split(".")
-        at = found
+        at = tree
         for part in path:
             at = at.setdefault(part, {}) if isinstance(at.get(part, {}), dict) else {}
         at[last] = inner
-    return found
+    return tree
 
 
 def found(r: Reading, line: list[str]) -> list[Found]:
@@ -181,18 +181,18 @@ def count(r: Reading) -> None:
     """Accelerators of all replicas. Those of a deployment that scales are its fewest."""
     sizes = [_size(r, f"{OPTIONS}.{name}") for name in ("tensor_parallel_size", "pipeline_parallel_size")]
     sizes.append(_size(r, f"{OPTIONS}.data_parallel_size"))
-    each = sizes[0] * sizes[1] * sizes[2]
+    per_replica = sizes[0] * sizes[1] * sizes[2]
     bundles = r.get("placement_group_config.bundles")
     if isinstance(bundles, list):
         numbers = [one.get("GPU", 0) for one in bundles if isinstance(one, Mapping)]
         if not all(isinstance(one, int | float) and 0 <= one <= 10_000 for one in numbers):
             raise r.wrong("placement_group_config.bundles", "bundles with numbers of GPU")
-        if sum(numbers) and sum(numbers) != each:
+        if sum(numbers) and sum(numbers) != per_replica:
             raise InvalidInput(
                 "{file}: placement_group_config.bundles has {numbers:g} GPU, and the engine takes {each:,}.",
                 file=r.source.name,
                 numbers=sum(numbers),
-                each=each,
+                each=per_replica,
             )
     key = next((key for key in REPLICAS if r.has(key)), "")
     replicas = 1
@@ -202,7 +202,7 @@ def count(r: Reading) -> None:
             raise r.wrong(key, "a number of replicas")
     r.put("on", None, *(key for key in REPLICAS if r.has(key)))
     if not (r.machines.nodes or r.machines.per_node):  # those of a cluster of Ray stand beside it
-        r.count_machines(per_node=each * replicas)
+        r.count_machines(per_node=per_replica * replicas)
     if r.has("accelerator_type"):
         name = accelerator_named(r.text("accelerator_type").removeprefix("accelerator_type:"))
         if not name and not r.asker.on:

@@ -46,15 +46,15 @@ _SLICE = re.compile(r"(tpu-v\w+)-(\d{1,6})")
 
 def tasks(source: Source) -> list[Mapping[str, Any]]:
     """The tasks of a file: its documents with `run` beside other keys of SkyPilot, and no others."""
-    found = []
+    documents = []
     for document in source.documents:
         if isinstance(document, Mapping) and "run" in document:
             signs = {"resources", "num_nodes", "setup", "envs", "file_mounts", "workdir", "service", "secrets"} & set(
                 document
             )
             if signs and not isinstance(document.get("run"), Mapping) and "jobs" not in document:
-                found.append(document)
-    return found
+                documents.append(document)
+    return documents
 
 
 def put_machine(r: Reading) -> int:
@@ -95,10 +95,10 @@ def _choices(r: Reading) -> tuple[str, list[Any]]:
     for name in ("ordered", "any_of"):
         key = f"resources.{name}"
         if r.has(key):
-            found = [one for item in _sections(r, key) for one in _forms(r, key, item.get("accelerators"))]
+            choices = [one for item in _sections(r, key) for one in _forms(r, key, item.get("accelerators"))]
             own = _forms(r, "resources.accelerators", r.get("resources.accelerators"))
             r.put("on", None, "resources.accelerators")
-            return key, found or own
+            return key, choices or own
     return "resources.accelerators", _forms(r, "resources.accelerators", r.get("resources.accelerators"))
 
 
@@ -138,15 +138,15 @@ def _parted(r: Reading, key: str, text: str) -> tuple[str, int]:
     name = words[0]
     if (match := _SLICE.fullmatch(name)) and (chip := _of_slice(match[1])):
         return chip[0], int(float(number)) * max(int(match[2]) // chip[1], 1)
-    found = OF_SKYPILOT.get(name.lower()) or accelerator_named(name)
-    if not found and not r.asker.on:
+    accelerator = OF_SKYPILOT.get(name.lower()) or accelerator_named(name)
+    if not accelerator and not r.asker.on:
         raise InvalidInput(
             "{file}: {key} is no accelerator that is known here: say one with --on. Got {name}.",
             file=r.source.name,
             key=key,
             name=shown(name),
         )
-    return found, int(float(number))
+    return accelerator, int(float(number))
 
 
 def _of_slice(name: str) -> tuple[str, int] | None:

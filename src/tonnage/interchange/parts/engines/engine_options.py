@@ -52,8 +52,10 @@ class Options(Struct, frozen=True, kw_only=True, dict=True):
     def all_counts(self) -> Mapping[str, str]:
         """`counts`, with those of flags.toml that are named otherwise than ours and take a whole number."""
         same = self.spelled.same if self.spelled else {}
-        found = {self._plain(theirs): _option(ours) for theirs, ours in same.items() if _option(ours) not in _NO_COUNTS}
-        return {**found, **self.counts}
+        counts = {
+            self._plain(theirs): _option(ours) for theirs, ours in same.items() if _option(ours) not in _NO_COUNTS
+        }
+        return {**counts, **self.counts}
 
     @cached_property
     def all_ignored(self) -> frozenset[str]:
@@ -77,11 +79,11 @@ class Options(Struct, frozen=True, kw_only=True, dict=True):
                 r.put(option, r.number(key), key)
         r.ignore(self.all_ignored)
         for key, (values, why) in self.harmless.items():
-            for each in with_section(r, key):
-                needs(r, each, values, why)
+            for below in with_section(r, key):
+                needs(r, below, values, why)
         for key, why in self.unsure.items():
-            for each in with_section(r, key):
-                r.needs_default(each, why=why)
+            for below in with_section(r, key):
+                r.needs_default(below, why=why)
         r.ignore([f"{name}." for name in self.all_ignored])
 
 
@@ -148,16 +150,16 @@ def size(r: Reading, key: str, default: int = 0) -> int:
 
 def json_fields(options: Mapping[str, Any], keys: frozenset[str], file: str) -> dict[str, Any]:
     """The options with the fields of those whose value is an object of JSON, or a mapping, as keys of a section."""
-    found: dict[str, Any] = {}
+    fields_by_key: dict[str, Any] = {}
     for key, value in options.items():
         head, dot, tail = key.partition(".")
         name = f"{head}.{tail.replace('-', '_')}" if dot else key
         fields = _parsed(value, file) if key in keys else value
         if isinstance(fields, Mapping):
-            found |= {f"{name}.{inner}": each for inner, each in flattened(fields).items() if inner}
+            fields_by_key |= {f"{name}.{inner}": field for inner, field in flattened(fields).items() if inner}
         else:
-            found[name] = value
-    return found
+            fields_by_key[name] = value
+    return fields_by_key
 
 
 def _parsed(value: Any, file: str) -> Any:
@@ -352,8 +354,8 @@ def put_no_prefixes(r: Reading, key: str) -> None:
 
 def put_version(r: Reading, tag: str = "") -> None:
     """The release, where the asker or an image's tag says one."""
-    found = RELEASE.fullmatch(tag)
-    version = r.asker.version or (found[1] if found else "")
+    release = RELEASE.fullmatch(tag)
+    version = r.asker.version or (release[1] if release else "")
     if version:
         r.version = version
         r.put("engine_version", version)

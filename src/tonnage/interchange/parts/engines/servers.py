@@ -50,22 +50,22 @@ class Program(Struct, frozen=True, kw_only=True):
             for at, word in enumerate(words):
                 image, _, tag = word.partition(":")
                 if image.rpartition("docker.io/")[2] in self.images:
-                    given = {**self._own(command), **_environment(words[:at], self.variables)}
-                    return EngineCommand(words=words[at + 1 :], environment=given, signs=IMAGE, tag=tag)
+                    environment = {**self._own(command), **_environment(words[:at], self.variables)}
+                    return EngineCommand(words=words[at + 1 :], environment=environment, signs=IMAGE, tag=tag)
         return None
 
     def _own(self, command: Command) -> dict[str, str]:
         return {name: value for name, value in command.environment.items() if name.startswith(self.variables or " ")}
 
-    def values(self, found: "EngineCommand") -> dict[str, Any]:
+    def values(self, command: "EngineCommand") -> dict[str, Any]:
         """Options and variables by name, `--no-x` as x that is false; the words that stand alone are `alone`."""
         switches = self.switches | {f"no-{name}" for name in self.switches} | {f"no-{name}" for name in self.short}
-        options, alone = options_of_command(found.words, switches | self._short_switches, self.several)
+        options, alone = options_of_command(command.words, switches | self._short_switches, self.several)
         for name in [name for name in options if name.startswith("no-")]:
             plain = self.short.get(name.removeprefix("no-"), name.removeprefix("no-"))
             if self.negates and plain in self.switches and options[name] is True:
                 options[plain] = not options.pop(name)
-        return {**found.environment, **options, **({"alone": alone} if alone else {})}
+        return {**command.environment, **options, **({"alone": alone} if alone else {})}
 
     @property
     def _short_switches(self) -> frozenset[str]:
@@ -77,8 +77,10 @@ class Program(Struct, frozen=True, kw_only=True):
 
     def merged(self, options: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, Any]:
         """Options of a command, and those of its file that it does not say itself, by whatever name."""
-        said = {self.short.get(name, name).partition(".")[0] for name in options}
-        left = {key: value for key, value in file.items() if self.short.get(key, key).partition(".")[0] not in said}
+        in_command = {self.short.get(name, name).partition(".")[0] for name in options}
+        left = {
+            key: value for key, value in file.items() if self.short.get(key, key).partition(".")[0] not in in_command
+        }
         return {**left, **options}
 
     def completed(
@@ -125,8 +127,8 @@ def commands_of(source: Source, *programs: Program) -> Iterator[tuple[Program, E
     """Commands of a source that start one of the tools."""
     for command in _opened(source.commands):
         for program in programs:
-            if found := program.found(command):
-                yield program, found
+            if engine_command := program.found(command):
+                yield program, engine_command
                 break
 
 
@@ -147,12 +149,15 @@ def _opened(commands: Iterable[Command]) -> Iterator[Command]:
                 left -= 1
                 inner = list(commands_of_script(words[at + 2]))
                 environment = command.environment
-                waiting[:0] = [replace(each, environment={**environment, **each.environment}) for each in inner]
+                waiting[:0] = [
+                    replace(script_command, environment={**environment, **script_command.environment})
+                    for script_command in inner
+                ]
                 break
 
 
 def program_score(source: Source, *programs: Program) -> int:
-    return max((found.signs for _, found in commands_of(source, *programs)), default=0)
+    return max((command.signs for _, command in commands_of(source, *programs)), default=0)
 
 
 class Server(Struct, frozen=True, kw_only=True):
@@ -178,8 +183,8 @@ class Size(Struct, frozen=True, kw_only=True):
 def read_servers(r: Reading, servers: Sequence[Server]) -> None:
     """The question that all servers together ask."""
     if len(servers) == 1 and servers[0].replicas == 1 and servers[0].role not in (PREFILL, DECODE):
-        found = servers[0].read(r)
-        count(r, found.accelerators, found.nodes, found.keys)
+        only_size = servers[0].read(r)
+        count(r, only_size.accelerators, only_size.nodes, only_size.keys)
         return
     inner = [(server, *_read(r, server)) for server in servers]
     models = {str(each.question.get("model", "")) for _, each, _ in inner} - {""}

@@ -89,7 +89,7 @@ def read(r: Reading, more: Options | None = None) -> Size:
     if r.has("context-length"):
         r.put("context", count(r, "context-length"), "context-length")
     _precisions(r)
-    found = _parallel(r)
+    size_of_server = _parallel(r)
     _memory(r)
     _adapters(r)
     _drafts(r)
@@ -103,7 +103,7 @@ def read(r: Reading, more: Options | None = None) -> Size:
     sglang_options.TABLE.read(r)
     r.assume("tp-size", 1, "tensor_parallel_size" if "tensor_parallel_size" not in r.question else "")
     r.assume("mem-fraction-static", "by the memory and the sizes of a pass")
-    return found
+    return size_of_server
 
 
 def _precisions(r: Reading) -> None:

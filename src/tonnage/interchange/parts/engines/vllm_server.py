@@ -97,10 +97,10 @@ def config_values(tree: Mapping[str, Any], file: str) -> dict[str, Any]:
 
 def values_of(words: Mapping[str, Any], source: Source) -> dict[str, Any]:
     """The options of a command, with those of the file that it names; those of the command are stronger."""
-    given = dict(words)
-    alone = given.pop("alone", [])
+    arguments = dict(words)
+    alone = arguments.pop("alone", [])
     options: dict[str, Any] = {}
-    for key, value in given.items():
+    for key, value in arguments.items():
         head, dot, tail = key.partition(".")
         head = vllm_options.SECTIONS.get(head, head) if dot or head != "O" else head
         options[f"{head}{dot}{tail}"] = value
@@ -128,7 +128,7 @@ def read(r: Reading, more: Options | None = None) -> Size:
     r.ignore(["config"], why="its keys are read")
     _context(r)
     _precisions(r)
-    found = _parallel(r)
+    size_of_server = _parallel(r)
     _memory(r)
     _adapters(r)
     _drafts(r)
@@ -142,7 +142,7 @@ def read(r: Reading, more: Options | None = None) -> Size:
     vllm_options.TABLE.read(r)
     r.assume("tensor-parallel-size", 1, "tensor_parallel_size")
     r.assume("gpu-memory-utilization", "0.92" if not r.question.get("engine_version") else "its release's own")
-    return found
+    return size_of_server
 
 
 def _context(r: Reading) -> None:

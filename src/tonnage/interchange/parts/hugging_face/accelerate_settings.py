@@ -281,9 +281,9 @@ def _megatron(r: Reading) -> None:
     if granularity is None and r.has(f"{prefix}recompute_activations") and r.flag(f"{prefix}recompute_activations"):
         granularity = "selective"
     r.put("recompute", granularity, f"{prefix}recompute_granularity", f"{prefix}recompute_activations")
-    whole = "several layers recomputed as one block are not estimated"
-    expect(r, [f"{prefix}recompute_method"], "uniform", why=whole)
-    expect(r, [f"{prefix}recompute_num_layers"], 1, why=whole)
+    why = "several layers recomputed as one block are not estimated"
+    expect(r, [f"{prefix}recompute_method"], "uniform", why=why)
+    expect(r, [f"{prefix}recompute_num_layers"], 1, why=why)
     if r.has(f"{prefix}optimizer_cpu_offload") and r.flag(f"{prefix}optimizer_cpu_offload"):
         r.put("offload_optimizer", "cpu", f"{prefix}optimizer_cpu_offload")
     dropouts = [f"{prefix}{name}_dropout" for name in ("attention", "hidden")]

@@ -127,7 +127,7 @@ def _lines(config: Mapping[str, Any]) -> list[str]:
     for name, value in config.items():
         if isinstance(value, Mapping):
             lines.append(f"{name}:\n")
-            lines += [f"  {inner}: {_scalar(each)}\n" for inner, each in value.items()]
+            lines += [f"  {inner}: {_scalar(text)}\n" for inner, text in value.items()]
         else:
             lines.append(f"{name}: {_scalar(value)}\n")
     return lines

@@ -162,11 +162,11 @@ def _targets(r: Reading) -> None:
         put_targets(r, key)
         return
     model = (r.asker.model or str(r.question.get("model", ""))).lower()
-    found = next(targets for words, targets in TARGETS if any(word in model for word in words))
+    targets_of_family = next(targets for words, targets in TARGETS if any(word in model for word in words))
     why = default_of("PEFT", "0.21")
-    if found == "all-linear":
+    if targets_of_family == "all-linear":
         why = "PEFT 0.21 has no default for this model: all are estimated"
-    r.assume(key, found, "lora_targets", why=why)
+    r.assume(key, targets_of_family, "lora_targets", why=why)
 
 
 def warn_of_wide_base(r: Reading, loads: str) -> None:
@@ -181,6 +181,6 @@ def warn_of_wide_base(r: Reading, loads: str) -> None:
         why = "frozen weights in fp32 are twice what is estimated: 16 bits"
     else:
         return
-    given = r.has("dtype")
+    has_type = r.has("dtype")
     r.values["dtype"] = named
-    r.unsure("dtype", why if given else Message("{default}: {why}", default=default_of(*TRL), why=why))
+    r.unsure("dtype", why if has_type else Message("{default}: {why}", default=default_of(*TRL), why=why))

@@ -21,11 +21,11 @@ def put_file(values: dict[str, Any], key: str, source: Source) -> Source | None:
         put_mapping(values, key)
         return None
     try:
-        found = source.beside(path)
+        file = source.beside(path)
     except InvalidInput:
         return None
-    values |= {f"{key}.{name}": value for name, value in flattened(tree_of(found)).items()}
-    return found
+    values |= {f"{key}.{name}": value for name, value in flattened(tree_of(file)).items()}
+    return file
 
 
 def tree_of(source: Source) -> Any:

@@ -54,8 +54,8 @@ def expands_segments(r: Reading) -> bool | None:
 
 def put_machines(r: Reading, nodes: int, per_node: int) -> None:
     """Count the machines. InvalidInput for several nodes of which nobody says how many accelerators each has."""
-    said = r.asker.on or r.machines.accelerator
-    if nodes > 1 and not (per_node or r.machines.per_node or said.partition("x")[0].isdecimal()):
+    machine = r.asker.on or r.machines.accelerator
+    if nodes > 1 and not (per_node or r.machines.per_node or machine.partition("x")[0].isdecimal()):
         raise InvalidInput(
             "{file} names {nodes} nodes, and not how many accelerators each has: say it with --on, such as --on "
             "{nodes}x8xh100.",

@@ -41,18 +41,18 @@ EXAMPLES = ("run_clm.py", "run_mlm.py", "run_clm_no_trainer.py", "run_fim.py", "
 def arguments_of(words: tuple[str, ...]) -> dict[str, Any]:
     """The options of a script, as HfArgumentParser has them: names with underscores, `--no_X` for false."""
     options, alone = options_of_command(words, several=LISTS)
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for name, value in options.items():
         plain = name.replace("-", "_")
         positive = plain.removeprefix("no_")
         is_off = value is True and positive != plain and positive in BOOLEANS
         last = value[-1] if isinstance(value, list) and name not in LISTS else value
-        found[positive if is_off else plain] = False if is_off else last
+        arguments[positive if is_off else plain] = False if is_off else last
     for at, word in enumerate(alone):
-        found[f"argument {at + 1}"] = word
+        arguments[f"argument {at + 1}"] = word
     for name in MAPPINGS:
-        put_mapping(found, name)
-    return found
+        put_mapping(arguments, name)
+    return arguments
 
 
 BOOLEANS = frozenset(

@@ -184,8 +184,8 @@ def _optimizer(r: Reading, version: str) -> None:
         return
     name = r.text("optim").lower()
     if name in OPTIMIZERS:
-        found, kind = OPTIMIZERS[name]
-        r.put("optimizer", found, "optim")
+        ours, kind = OPTIMIZERS[name]
+        r.put("optimizer", ours, "optim")
         if kind not in ("", "fused") and r.question["runtime"] != "deepspeed":
             r.put("optimizer_implementation", kind, "optim")
     else:
@@ -200,8 +200,8 @@ def _kernels(r: Reading) -> None:
     if r.has(key) and r.flag(key):
         if r.question["runtime"] in LIGER:
             r.put("liger", True, key)
-            for each in ("liger_kernel_config", *r.under("liger_kernel_config.")):
-                expect(r, [each], True, why="single kernels of Liger are not estimated: all of them are")
+            for kernel_key in ("liger_kernel_config", *r.under("liger_kernel_config.")):
+                expect(r, [kernel_key], True, why="single kernels of Liger are not estimated: all of them are")
         else:
             r.unsure(key, Message("Liger's kernels are not estimated with {runtime}", runtime=r.question["runtime"]))
     r.ignore([key, "liger_kernel_config", "liger_kernel_config."])

@@ -148,13 +148,13 @@ def _rename(r: Reading, at: str) -> None:
 
 
 def _stage(r: Reading, at: str) -> int:
-    key, whole = f"{at}{STAGE}", f"{at}{ZERO}"
-    if isinstance(r.values.get(whole), bool):  # as DeepSpeed of 2020 had it
-        stage = int(r.values[whole])
-        r.put("zero_stage", stage, whole, why="true is stage 1")
+    key, section = f"{at}{STAGE}", f"{at}{ZERO}"
+    if isinstance(r.values.get(section), bool):  # as DeepSpeed of 2020 had it
+        stage = int(r.values[section])
+        r.put("zero_stage", stage, section, why="true is stage 1")
         return stage
-    if r.values.get(whole) is not None:
-        raise r.wrong(whole, "a section")
+    if r.values.get(section) is not None:
+        raise r.wrong(section, "a section")
     if not r.has(key):
         r.assume(key, 0, "zero_stage", why=f"default of DeepSpeed {VERSION}")
         return 0
@@ -213,12 +213,12 @@ def _optimizer(r: Reading, at: str, alone: bool) -> None:
         name = r.text(key)
         name = {"muadam": "adam", "muadamw": "adamw", "musgd": "sgd"}.get(name.lower(), name)
         try:
-            found = optimizer(name).name
+            ours = optimizer(name).name
         except UnknownName:
             r.unsure(key, UNKNOWN_STATES)
         else:
-            keys = [key, momentum] if r.has(momentum) and r.get(momentum) != 0 and found == "sgd" else [key]
-            r.put("optimizer", "sgd-momentum" if len(keys) > 1 else found, *keys)
+            keys = [key, momentum] if r.has(momentum) and r.get(momentum) != 0 and ours == "sgd" else [key]
+            r.put("optimizer", "sgd-momentum" if len(keys) > 1 else ours, *keys)
     elif alone:
         why = "no optimizer is named: AdamW, as the Trainer of transformers 5.24 makes it"
         r.assume(key, "AdamW", "optimizer", why=why)

@@ -133,10 +133,10 @@ def _server(w: Written) -> Carried:
     ranks = w.cluster.size // max(placed.servers * placed.nodes, 1)
     per_node = min(w.cluster.accelerators_per_host, max(ranks, 1))
     behind = "--headless" if any("--headless" in note for note in notes) else ""
-    kept = [note for note in notes if RANK not in note and "such servers" not in note]
+    shown_notes = [note for note in notes if RANK not in note and "such servers" not in note]
     return Carried(
         command=command,
-        notes=tuple(kept),
+        notes=tuple(shown_notes),
         nodes=placed.nodes,
         per_node=per_node,
         copies=placed.servers,

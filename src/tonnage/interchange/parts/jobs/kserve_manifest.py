@@ -76,7 +76,7 @@ def write(w: Written) -> str:
 
 def _others(words: list[str]) -> list[str]:
     """The options that the object has no words for."""
-    found: list[str] = []
+    arguments: list[str] = []
     left = list(words)
     while left:
         word = left.pop(0)
@@ -85,5 +85,5 @@ def _others(words: list[str]) -> list[str]:
         while left and not left[0].startswith("--"):
             values.append(left.pop(0))
         if name not in _OWN:
-            found += [word, *values]
-    return found
+            arguments += [word, *values]
+    return arguments

@@ -38,20 +38,20 @@ def write(w: Written) -> str:
 def container(w: Written, name: str, image: str, command: str, per_node: int) -> dict[str, Any]:
     """A container that runs a command, with its accelerators."""
     split = words_of(command)
-    found: dict[str, Any] = {"name": name, "image": image}
+    fields: dict[str, Any] = {"name": name, "image": image}
     if split is None or "$" in command.replace("$(", ""):
-        found |= {"command": ["bash", "-c"], "args": [Block(command)]}
+        fields |= {"command": ["bash", "-c"], "args": [Block(command)]}
     else:
         words, variables = split
         if variables:
-            found["env"] = [{"name": key, "value": value} for key, value in variables.items()]
+            fields["env"] = [{"name": key, "value": value} for key, value in variables.items()]
         starts = tuple(words[:1]) == entry_point(image, words[1:])
-        found |= {"args": words[1:]} if starts else {"command": words}
+        fields |= {"args": words[1:]} if starts else {"command": words}
     accelerator = w.cluster.accelerator
-    found["resources"] = {"limits": {resource_of(accelerator.vendor, accelerator.name): per_node}}
+    fields["resources"] = {"limits": {resource_of(accelerator.vendor, accelerator.name): per_node}}
     if per_node > 1:
-        found["volumeMounts"] = [{"name": "shm", "mountPath": "/dev/shm"}]
-    return found
+        fields["volumeMounts"] = [{"name": "shm", "mountPath": "/dev/shm"}]
+    return fields
 
 
 def pod(w: Written, containers: list[dict[str, Any]], per_node: int) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class Found(Struct, frozen=True, kw_only=True):
 
 def found_in(source: Source, where: str = "", image: str = "", commands: Sequence[Command] = ()) -> list[Found]:
     """The commands of a source that formats read, each once."""
-    found: dict[tuple[str, ...], Found] = {}
+    carried: dict[tuple[str, ...], Found] = {}
     looked_at = 0
     for command in commands or source.commands:
         plain = _behind_keywords(command)
@@ -62,10 +62,10 @@ def found_in(source: Source, where: str = "", image: str = "", commands: Sequenc
             )
         for one in launched(plain, source):
             if (read := _found(one, source, where, image)) is not None:
-                found.setdefault(
+                carried.setdefault(
                     (*read.command.words, *(f"{k}={v}" for k, v in read.command.environment.items())), read
                 )
-    return list(found.values())
+    return list(carried.values())
 
 
 def _behind_keywords(command: Command) -> Command:
@@ -110,13 +110,13 @@ def _words(command: Command) -> list[str]:
     return [*(f"{name}={value}" for name, value in own.items()), *command.words]
 
 
-def read_found(r: Reading, found: Sequence[Found], own: Layer | None = None) -> Found:
+def read_found(r: Reading, commands: Sequence[Found], own: Layer | None = None) -> Found:
     """Read the one command there is, and take its question over. InvalidInput where there is none, or several could be
     the one. `own`: what the file says itself of nodes and accelerators, as options of a launcher.
     """
     from tonnage.interchange.check import read_as
 
-    one, source = the_one(r, found)
+    one, source = the_one(r, commands)
     count(r, [own, *one.layers] if own else one.layers, one.command.environment)
     asker = r.asker
     if one.image and not asker.version and (version := engine_version(one.image)):
@@ -150,24 +150,24 @@ def _take_allocator(r: Reading, environment: Mapping[str, str]) -> None:
         r.ignore([name])
 
 
-def the_one(r: Reading, found: Sequence[Found]) -> tuple[Found, Source]:
+def the_one(r: Reading, commands: Sequence[Found]) -> tuple[Found, Source]:
     """The command, and the source that its format reads: all commands of one engine together, which may be servers
     that share the work.
     """
-    if not found:
+    if not commands:
         raise InvalidInput(
             "{file} carries no command that a tool known here trains or serves with: give the config or the command of "
             "the tool itself.",
             file=r.source.name,
         )
-    first = found[0]
-    if len(found) == 1:
+    first = commands[0]
+    if len(commands) == 1:
         return first, _source_of(first.command, r.source)
-    places = {(one.where, one.form.name) for one in found}
+    places = {(one.where, one.form.name) for one in commands}
     if len(places) == 1 and first.form.verbs == ("serve",):
-        text = "\n".join(shlex.join(_words(one.command)) for one in found)
+        text = "\n".join(shlex.join(_words(one.command)) for one in commands)
         return first, Source(name=f"{r.source.name}, its commands", text=text, folder=r.source.folder)
-    names = [one.where or shlex.join(one.command.words[:4]) for one in found]
+    names = [one.where or shlex.join(one.command.words[:4]) for one in commands]
     raise InvalidInput(
         "{file} carries several commands that train or serve: {names}. Give the one that you mean.",
         file=r.source.name,

@@ -59,12 +59,12 @@ def run_of(words: Sequence[str]) -> Run | None:
     if left not in (["run"], ["exec"], ["create"]):
         return None
     values, rest, unknown = _options(list(words[words.index(left[0]) + 1 :]))
-    image, *given = rest or [""]
+    image, *arguments = rest or [""]
     entry = str(values.get("entrypoint", [""])[-1])
     environment = dict(pair.split("=", 1) for pair in values.get("env", ()) if "=" in pair)
     if left == ["exec"]:
         image, entry = "", " "
-    started = (*entry.split(), *given) if entry else (*entry_point(image, given), *given)
+    started = (*entry.split(), *arguments) if entry else (*entry_point(image, arguments), *arguments)
     return Run(
         name=f"{program_name(words[0])} {left[0]}",
         image=image,
@@ -85,16 +85,16 @@ def _options(words: list[str]) -> tuple[dict[str, list[Any]], list[str], list[st
         word = left.pop(0)
         name, equals, value = word.lstrip("-").partition("=")
         plain = RUN.short.get(name, name)
-        given: Any = value if equals else True
+        option_value: Any = value if equals else True
         if plain in RUN.switches:
             pass
         elif plain in takes:
-            given = value if equals else left.pop(0) if left else ""
+            option_value = value if equals else left.pop(0) if left else ""
         elif not word.startswith("--") and RUN.short.get(name[:1], name[:1]) in takes:
-            plain, given = RUN.short.get(name[:1], name[:1]), word[2:]
+            plain, option_value = RUN.short.get(name[:1], name[:1]), word[2:]
         else:
             unknown.append(plain)
-        values.setdefault(plain, []).append(given)
+        values.setdefault(plain, []).append(option_value)
     return values, left, unknown
 
 

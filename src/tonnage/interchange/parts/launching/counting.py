@@ -128,8 +128,8 @@ def _key(layer: Layer, option: str) -> str:
 def count(r: Reading, layers: Sequence[Layer], environment: Mapping[str, str]) -> None:
     """Count the machines that all launchers of a command say."""
     counter = Counter(r)
-    said = r.machines
-    counter.nodes, counter.per_node = said.nodes, said.per_node
+    machines = r.machines
+    counter.nodes, counter.per_node = machines.nodes, machines.per_node
     for layer in layers:
         counter.take(layer)
     counter.take_environment(environment)
@@ -145,14 +145,14 @@ def _whole_nodes(r: Reading, nodes: int) -> None:
     named = r.asker.on or r.machines.accelerator
     try:
         counts, accelerator, box = parts(named)
-        whole = box or (node(accelerator.default_node) if accelerator.default_node else None)
+        full_node = box or (node(accelerator.default_node) if accelerator.default_node else None)
     except TonnageError:
         return
-    if counts or whole is None:
+    if counts or full_node is None:
         return
-    r.count_machines(per_node=whole.accelerators)
-    why = Message("all accelerators of {nodes:,} nodes such as {node}", nodes=nodes, node=whole.name)
-    r.assume("accelerators per node", whole.accelerators, "on", why)
+    r.count_machines(per_node=full_node.accelerators)
+    why = Message("all accelerators of {nodes:,} nodes such as {node}", nodes=nodes, node=full_node.name)
+    r.assume("accelerators per node", full_node.accelerators, "on", why)
     r.question.pop("on", None)
 
 

@@ -134,10 +134,10 @@ def started_program(source: Source, is_program: Callable[[str], bool]) -> tuple[
     """Of the last command of a source that starts such a program: the words before it, it, and those behind it. A
     command that is itself a word, as of bash -c, is looked into.
     """
-    found = None
+    start = None
     for command in source.commands:
-        found = _program_in(list(command.words), is_program, 0) or found
-    return found
+        start = _program_in(list(command.words), is_program, 0) or start
+    return start
 
 
 def _program_in(

@@ -263,8 +263,8 @@ def _style(r: Reading, gated: bool) -> dict[str, Any]:
 def _windows(r: Reading, layers: int) -> dict[str, Any]:
     if not r.has("window-size"):
         return {}
-    given = r.get("window-size")
-    numbers = re.findall(r"-?\d+", str(given))
+    window = r.get("window-size")
+    numbers = re.findall(r"-?\d+", str(window))
     if not numbers or int(numbers[0]) < 0:
         return {}
     fields: dict[str, Any] = {"sliding_window": min(LARGEST, int(numbers[0]) + 1)}  # and the token itself

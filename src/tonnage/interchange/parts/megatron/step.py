@@ -176,8 +176,8 @@ def _experts(r: Reading) -> None:
         if kind == "allgather" and spread:
             r.unsure("moe-token-dispatcher-type", "that every rank gathers the tokens of all is not estimated")
         else:
-            said = kind.removesuffix("_seq") if (mixed or spread) and kind != "allgather" else None
-            r.put("moe_token_dispatcher_type", said, "moe-token-dispatcher-type", "moe-enable-deepep")
+            strategy = kind.removesuffix("_seq") if (mixed or spread) and kind != "allgather" else None
+            r.put("moe_token_dispatcher_type", strategy, "moe-token-dispatcher-type", "moe-enable-deepep")
     r.ignore(["moe-enable-deepep", "moe-flex-dispatcher-backend"])
     if r.has("moe-expert-capacity-factor"):
         factor = r.number("moe-expert-capacity-factor")

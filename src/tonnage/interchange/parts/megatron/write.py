@@ -106,10 +106,10 @@ def _array(name: str, arguments: Sequence[str]) -> str:
 
 
 def _machines(w: Written) -> str:
-    nodes, each = w.cluster.num_hosts, f"--nproc-per-node {w.cluster.accelerators_per_host}"
+    nodes, per_node = w.cluster.num_hosts, f"--nproc-per-node {w.cluster.accelerators_per_host}"
     if nodes == 1:
-        return each
-    return f'--nnodes {nodes} {each} --rdzv-backend c10d --rdzv-endpoint "$MASTER_ADDR:29500"'
+        return per_node
+    return f'--nnodes {nodes} {per_node} --rdzv-backend c10d --rdzv-endpoint "$MASTER_ADDR:29500"'
 
 
 def _model(model: Model, plan: TrainingPlan) -> list[str]:

@@ -128,9 +128,9 @@ def _size(r: Reading, key: str, default: int = 1) -> int:
 
 
 def _machines(r: Reading) -> None:
-    nodes, each = _size(r, "slurm.nodes", 0), _size(r, "slurm.ntasks_per_node", 0)
-    nodes, each = _size(r, "run.nnodes", nodes), _size(r, "run.nproc_per_node", each)
-    r.count_machines(nodes=nodes, per_node=each)
+    nodes, per_node = _size(r, "slurm.nodes", 0), _size(r, "slurm.ntasks_per_node", 0)
+    nodes, per_node = _size(r, "run.nnodes", nodes), _size(r, "run.nproc_per_node", per_node)
+    r.count_machines(nodes=nodes, per_node=per_node)
     r.put("on", None, "slurm.nodes", "slurm.ntasks_per_node", "run.nnodes", "run.nproc_per_node")
 
 
@@ -157,10 +157,12 @@ def _sharding(r: Reading) -> None:
     groups = _size(r, "distributed.dp_replicate_size")
     r.put("replicate_size", groups if groups > 1 else None, "distributed.dp_replicate_size")
     if r.has("distributed.activation_checkpointing"):
-        said = str(r.get("distributed.activation_checkpointing")).lower()
-        if said == "selective":
+        checkpointing = str(r.get("distributed.activation_checkpointing")).lower()
+        if checkpointing == "selective":
             r.unsure("distributed.activation_checkpointing", "all layers or none recomputed are estimated")
-        r.put("recompute", "full" if said in ("true", "full") else "none", "distributed.activation_checkpointing")
+        r.put(
+            "recompute", "full" if checkpointing in ("true", "full") else "none", "distributed.activation_checkpointing"
+        )
     if r.has("distributed.pipeline.pp_schedule"):
         known = str(r.get("distributed.pipeline.pp_schedule")).lower()
         several = _size(r, "distributed.pp_size") > 1

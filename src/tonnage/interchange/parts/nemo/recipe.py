@@ -42,13 +42,13 @@ class Recipe:
             first = self._value(node.args[0])[1] if node.args else None
             self.calls.append((name, first if isinstance(first, str) else ""))
             for keyword in node.keywords:
-                found, value = self._value(keyword.value)
-                if keyword.arg and found:
+                is_known, value = self._value(keyword.value)
+                if keyword.arg and is_known:
                     self.given.setdefault(keyword.arg, value)
 
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
-        found, plain = self._value(value)
-        if not found:
+        is_known, plain = self._value(value)
+        if not is_known:
             return
         if isinstance(target, ast.Name):
             self._constants[target.id] = plain

@@ -166,9 +166,9 @@ def _batch(r: Reading, program: str) -> None:
     micro = size(r, "train.micro-batch-size", default)
     if on(r, "train.dynamic-batch-enable"):
         tokens = size(r, "train.max-tokens-per-gpu", 16192)
-        each = max(1, size(r, "train.batch-size", 128) // r.num_accelerators)
-        most = max(1, min(tokens // length, each))
-        micro = next(count for count in range(most, 0, -1) if each % count == 0)
+        per_rank = max(1, size(r, "train.batch-size", 128) // r.num_accelerators)
+        most = max(1, min(tokens // length, per_rank))
+        micro = next(count for count in range(most, 0, -1) if per_rank % count == 0)
         r.put("micro_batch_size", micro, "train.dynamic-batch-enable", "train.max-tokens-per-gpu")
         r.ignore(["train.micro-batch-size"], why="the tokens of a GPU decide")
     else:
@@ -201,8 +201,8 @@ def _objective(r: Reading, program: str) -> None:
     r.put("objective", "ppo" if with_critic else "grpo", "algo.advantage.estimator", "train.colocate-all")
     r.question["objective"] = "ppo" if with_critic else "grpo"
     coefficient = r.number("algo.kl.init-coef", 0.01) if r.has("algo.kl.init-coef") else 0.01
-    beside = shares or on(r, "train.colocate-actor-ref")
-    if not with_critic and beside and coefficient > 0 and not on(r, "ref.offload"):
+    shares_gpus = shares or on(r, "train.colocate-actor-ref")
+    if not with_critic and shares_gpus and coefficient > 0 and not on(r, "ref.offload"):
         r.values.setdefault("algo.kl.init-coef", coefficient)
         r.unsure("algo.kl.init-coef", "a reference model on the actor's GPUs is estimated with PPO alone")
     if with_critic and not r.has("reward.model-name-or-path"):

@@ -160,8 +160,8 @@ def read_kernels(r: Reading, sharded: str) -> None:
     in_parts = ["cut_cross_entropy" if r.has("cut_cross_entropy") else "plugins"] if cuts else []
     fused = "liger_fused_linear_cross_entropy"
     in_parts += [fused] if fused in on else []
-    whole = bool(in_parts) and all(key in on for key in parts)
-    if whole and sharded == PLAIN:
+    all_parts = bool(in_parts) and all(key in on for key in parts)
+    if all_parts and sharded == PLAIN:
         put_liger(r, [*on, *in_parts], whole=True)
     else:
         put_liger(r, [key for key in on if key != fused], whole=False)

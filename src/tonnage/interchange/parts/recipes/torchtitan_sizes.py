@@ -152,9 +152,9 @@ def _schedule(r: Reading, own: Defaults, stages: int) -> None:
         return
     from tonnage.estimate.plan.schedule import schedule_named
 
-    given = str(own.raw(key))
+    name = str(own.raw(key))
     try:
-        schedule = schedule_named(given)
+        schedule = schedule_named(name)
     except UnknownName:
         raise r.wrong(key, "a schedule such as 1F1B, GPipe, Interleaved1F1B or ZBVZeroBubble") from None
     own.put(key, "pipeline_schedule", schedule.name)
@@ -166,8 +166,8 @@ def _schedule(r: Reading, own: Defaults, stages: int) -> None:
         return
     from tonnage.models import read as read_model
 
-    each = r.positive(layers)
-    chunks, rest = divmod(-(-(read_model(model, offline=True).num_layers + 2) // each), stages)
+    layers_per_stage = r.positive(layers)
+    chunks, rest = divmod(-(-(read_model(model, offline=True).num_layers + 2) // layers_per_stage), stages)
     if rest or not chunks:
         raise r.wrong(layers, Message("such that {stages} ranks have equally many stages", stages=stages))
     r.put("virtual_pipeline_size", chunks if chunks > 1 else None, layers)

@@ -128,8 +128,8 @@ def _axolotl_objective(w: Written) -> dict[str, Any]:
     kind, share = w.training.post_training.objective, w.training.post_training.engine_memory_share
     if kind == "sft":
         return {}
-    beside = {"trl": {"use_vllm": True, "vllm_mode": "colocate"}, "vllm": {"gpu_memory_utilization": share}}
-    return {"rl": kind, **(beside if share else {})}
+    engine = {"trl": {"use_vllm": True, "vllm_mode": "colocate"}, "vllm": {"gpu_memory_utilization": share}}
+    return {"rl": kind, **(engine if share else {})}
 
 
 def _axolotl_loss(plan: Any) -> dict[str, Any]:

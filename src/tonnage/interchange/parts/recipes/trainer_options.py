@@ -109,12 +109,12 @@ def completed(
     runtime = str(question.get("runtime") or ("transformers" if size == 1 else FSDP))
     if runtime == "transformers" and size > 1:
         runtime = "ddp"
-    found: dict[str, Any] = {"runtime": runtime}
+    options: dict[str, Any] = {"runtime": runtime}
     if runtime == FSDP:
-        found["model_code"] = PEFT_CODE
+        options["model_code"] = PEFT_CODE
         if question.get("tensor_parallel_size") not in (None, 1):
-            found["sequence_parallel"] = False
-    return {**found, **own(runtime, question)}
+            options["sequence_parallel"] = False
+    return {**options, **own(runtime, question)}
 
 
 def is_quantised(question: Mapping[str, Any]) -> bool:

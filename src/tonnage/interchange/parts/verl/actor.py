@@ -159,10 +159,10 @@ def _logits(r: Reading) -> None:
 
 def _overrides(r: Reading) -> None:
     """Fields of the model's config that the run changes: dropout and positions alone change nothing here."""
-    whole = f"{MODEL}override_config"
-    if r.get(whole):
-        r.unsure(whole, "another config than the model's own is not read")
-    for key in r.under(f"{whole}."):
+    section = f"{MODEL}override_config"
+    if r.get(section):
+        r.unsure(section, "another config than the model's own is not read")
+    for key in r.under(f"{section}."):
         name = key.rpartition(".")[2]
         if any(word in name for word in ("dropout", "pdrop", "rope", "position", "attn_implementation")):
             r.ignore([key])
