@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import tonnage
 from tonnage.cli import main
-from tonnage.interchange.asked import checked, exported
 from tonnage.interchange.check import understood
+from tonnage.interchange.json_questions import checked, exported
 from tonnage.interchange.reading import Asker
 from tonnage.interchange.source import command_source, text_source
 from tonnage.kernel.errors import InvalidInput, TonnageError

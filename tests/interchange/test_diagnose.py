@@ -16,10 +16,10 @@ from tonnage.cli import main
 from tonnage.cli.diagnose import spelled
 from tonnage.documents.interchange.diagnose import DiagnosisDocument
 from tonnage.interchange.diagnose.diagnosis import Run, diagnosed
+from tonnage.interchange.diagnose.failure import failure_of
 from tonnage.interchange.diagnose.fixes import rules
 from tonnage.interchange.diagnose.fixes.flags import FLAGS, flag_of
 from tonnage.interchange.diagnose.fixes.words import WORDS
-from tonnage.interchange.diagnose.judged import failure_of
 from tonnage.interchange.diagnose.log import LARGEST, Log, cleaned, decoded
 from tonnage.interchange.diagnose.numbers import size
 from tonnage.interchange.diagnose.readers import facts, failures

@@ -19,7 +19,7 @@ def statuses(document):
 
 def test_every_key_is_used_assumed_ignored_or_not_understood():
     r = reading({"seq": 8, "lr": 1e-4, "sqe": 9, "fast": True})
-    r.put("sequence_length", r.whole("seq"), "seq")
+    r.put("sequence_length", r.integer("seq"), "seq")
     r.ignore(["lr"])
     r.unsure("fast", "faster in a way that is not estimated")
     r.assume("micro", 8, "micro_batch_size")
@@ -59,7 +59,7 @@ def test_who_is_lenient_is_sure_of_the_rest():
 def test_an_older_name_is_read_as_the_newer_and_shown_as_it_is_written():
     r = reading({"old": 4})
     r.rename({"old": "new"})
-    r.put("micro_batch_size", r.whole("new"), "new")
+    r.put("micro_batch_size", r.integer("new"), "new")
     assert statuses(r.document()) == {"old": "used"}
     assert r.origins == {"micro_batch_size": ("old",)}
 
@@ -90,7 +90,7 @@ def test_a_value_of_the_wrong_kind_is_refused_with_file_key_and_value(take, valu
 
 def test_numbers_and_switches_may_be_written_as_texts():
     r = reading({"a": "4_096", "b": "true", "c": 0, "d": ""})
-    assert (r.whole("a"), r.flag("b"), r.flag("c"), r.flag("d")) == (4096, True, False, True)
+    assert (r.integer("a"), r.flag("b"), r.flag("c"), r.flag("d")) == (4096, True, False, True)
 
 
 def test_a_choice_that_there_is_not_is_refused_with_the_nearest():

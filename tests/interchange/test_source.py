@@ -74,13 +74,13 @@ def test_the_comment_of_a_file_says_what_it_has_no_words_for():
 
 def test_a_file_that_is_named_where_none_may_be_read_is_refused():
     with pytest.raises(InvalidInput, match="names a file"):
-        text_source("deepspeed: ds.json", "cfg.yml").beside("ds.json")
+        text_source("deepspeed: ds.json", "cfg.yml").sibling("ds.json")
 
 
 def test_a_file_is_looked_for_beside_the_one_that_names_it(tmp_path):
     (tmp_path / "ds.json").write_text("{}")
     (tmp_path / "cfg.yml").write_text("deepspeed: ds.json")
-    assert file_source(str(tmp_path / "cfg.yml")).beside("ds.json").text == "{}"
+    assert file_source(str(tmp_path / "cfg.yml")).sibling("ds.json").text == "{}"
 
 
 def test_a_command_with_an_open_quote_is_refused_with_its_text():

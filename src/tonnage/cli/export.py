@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: Given) -> int:
     from tonnage.cli.common.print import print_json, write
-    from tonnage.interchange.asked import exported
     from tonnage.interchange.export import writer
+    from tonnage.interchange.json_questions import exported
     from tonnage.interchange.source import file_source
 
     writer(arguments.to)  # before what is wrong with the question

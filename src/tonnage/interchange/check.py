@@ -41,7 +41,7 @@ def understood(source: Source, asker: Asker = NOBODY) -> Understood:
     machine open and the asker does too.
     """
     form = recognised(source, asker)
-    in_comment = _said_in_comment(source)
+    in_comment = _question_in_comment(source)
     asker = replace(asker, model=asker.model or in_comment.get("model", ""), on=asker.on or in_comment.get("on", ""))
     reading = read_as(form, source, asker)
     question = {**{name: value for name, value in in_comment.items() if name not in reading.says}, **reading.question}
@@ -135,7 +135,7 @@ def read_as(form: Format, source: Source, asker: Asker, machines: Machines | Non
     return reading
 
 
-def _said_in_comment(source: Source) -> Mapping[str, Any]:
+def _question_in_comment(source: Source) -> Mapping[str, Any]:
     """The question that the comment of the file asks."""
     verb, *words = source.mark or ("",)
     if not verb:
@@ -146,7 +146,7 @@ def _said_in_comment(source: Source) -> Mapping[str, Any]:
             file=source.name,
             verb=shown(verb),
         )
-    return _asked(verb, words, source.name)
+    return _question_of(verb, words, source.name)
 
 
 def _check_verb(source: Source, reading: Reading) -> None:
@@ -159,7 +159,7 @@ def _check_verb(source: Source, reading: Reading) -> None:
         )
 
 
-def _asked(verb: str, words: Sequence[str], file: str) -> Mapping[str, Any]:
+def _question_of(verb: str, words: Sequence[str], file: str) -> Mapping[str, Any]:
     """The question that words of a command line of ours ask."""
     form = form_of(verb)
     switches = {flag.lstrip("-") for flag, option in form.flags.items() if option.read is None}

@@ -67,7 +67,7 @@ class Reading:
         self.origins: dict[str, tuple[str, ...]] = {}
         self.notes: list[str] = []
         self._keys: dict[str, KeyDocument] = {}
-        self._written: dict[str, str] = {}
+        self._original_names: dict[str, str] = {}
         self._filled: dict[str, str] = {}
 
     # ---- Values.
@@ -92,7 +92,7 @@ class Reading:
             raise self.wrong(key, "a text")
         return value
 
-    def whole(self, key: str, default: int = 0) -> int:
+    def integer(self, key: str, default: int = 0) -> int:
         """A whole number, also one that is written as a text."""
         value = self.get(key, default)
         number = self.number(key, default)
@@ -102,7 +102,7 @@ class Reading:
 
     def positive(self, key: str, default: int = 1) -> int:
         """A whole number from 1."""
-        number = self.whole(key, default)
+        number = self.integer(key, default)
         if number < 1:
             raise self.wrong(key, FROM_ONE)
         return number
@@ -143,14 +143,14 @@ class Reading:
         return InvalidInput(
             "{file}: {key} must be {wanted}. Got {value}.",
             file=self.source.name,
-            key=self.written(key),
+            key=self.original_name(key),
             wanted=wanted,
             value=shown(self.values.get(key)),
         )
 
-    def written(self, key: str) -> str:
+    def original_name(self, key: str) -> str:
         """The key as it stands in the file, where that is an older or another name of it."""
-        return self._written.get(key, key)
+        return self._original_names.get(key, key)
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Read keys by other names: old name -> the name that the format's `read` knows. The newer name counts where
@@ -159,7 +159,7 @@ class Reading:
         for old, new in names.items():
             if old in self.values and new not in self.values:
                 self.values[new] = self.values.pop(old)
-                self._written[new] = old
+                self._original_names[new] = old
 
     def fill(self, values: Mapping[str, Any], why: str = "") -> None:
         """Defaults of the tool for keys that are not there: read like others, and shown as assumed where they decide
@@ -193,7 +193,7 @@ class Reading:
         if value is not None and value != "":
             self.question[option] = value
             present = (key for key in keys if key in self.values and key not in self._filled)
-            self.origins[option] = tuple(dict.fromkeys(map(self.written, present)))
+            self.origins[option] = tuple(dict.fromkeys(map(self.original_name, present)))
 
     def same(self, table: Mapping[str, str]) -> None:
         """Keys whose value is that of an option of ours: key -> option."""
@@ -235,7 +235,7 @@ class Reading:
         else:
             self.unsure(key, why)
 
-    def is_said(self, key: str) -> bool:
+    def is_explained(self, key: str) -> bool:
         """Whether something was said of a key already."""
         return key in self._keys
 
@@ -251,7 +251,9 @@ class Reading:
             status, why = "assumed" if options else "ignored", self._filled[key]
         if key in self.values:
             value = _text(self.values[key])
-            self._keys[key] = KeyDocument(key=self.written(key), value=value, status=status, options=options, why=why)
+            self._keys[key] = KeyDocument(
+                key=self.original_name(key), value=value, status=status, options=options, why=why
+            )
 
     # ---- The machines.
 
@@ -312,7 +314,7 @@ class Reading:
         self._keys |= inner._keys
         names = tuple(inner.known())
         unread = [key for key in inner.values if key not in inner._keys]
-        self._keys |= {key: _unknown(inner.written(key), inner.values[key], names) for key in unread}
+        self._keys |= {key: _unknown(inner.original_name(key), inner.values[key], names) for key in unread}
         self.notes += inner.notes
         self.machines = inner.machines
 
@@ -322,7 +324,7 @@ class Reading:
         keys = dict(self._keys)
         for key, value in self.values.items():
             if key not in keys:
-                keys[key] = _unknown(self.written(key), value, names)
+                keys[key] = _unknown(self.original_name(key), value, names)
         order = {"not understood": 0, "used": 1, "assumed": 2, "ignored": 3}
         listed_keys = tuple(sorted(keys.values(), key=lambda key: order[key.status]))
         unclear = any(key.status == "not understood" for key in listed_keys)
@@ -337,8 +339,8 @@ class Reading:
 
 
 def flattened(tree: Mapping[str, Any], unflattened: Container[str] = frozenset()) -> dict[str, Any]:
-    """Names of sections joined by dots; mappings called as in `unflattened`, and lists, stay as they are. An empty section is
-    one of no keys.
+    """Names of sections joined by dots; mappings called as in `unflattened`, and lists, stay as they are. An empty
+    section is one of no keys.
     """
     values: dict[str, Any] = {}
     waiting: list[tuple[str, Any]] = [("", tree)]

@@ -14,7 +14,7 @@ LONGEST_SUM = 200  # characters of an arithmetic expression that is computed
 MOST_WORDS = 20_000  # of one command, after arrays are put in
 LONGEST_WORD = 100_000  # characters: variables that double each other would take all memory
 _ARRAY = re.compile(r"\s*(?:export\s+|local\s+|readonly\s+|declare\s+(?:-\w+\s+)*)?([A-Za-z_]\w*)(\+?)=\((?!\()")
-_WHOLE_ARRAY = re.compile(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}")
+_ARRAY_VALUE = re.compile(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?-([^{}]*))?\}|([A-Za-z_]\w*))")
 _ALONE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
 _SUM = re.compile(r"\$\(\(([^()]*(?:\([^()]*\)[^()]*)*)\)\)")
@@ -96,7 +96,7 @@ class Shell:
         """The words with arrays and variables put in. A variable that holds options is several words."""
         filled_words: list[str] = []
         for word in words:
-            if match := _WHOLE_ARRAY.fullmatch(word):
+            if match := _ARRAY_VALUE.fullmatch(word):
                 filled_words += self.arrays.get(match[1], [] if match[1] in self.arrays else [word])
             elif (match := _ALONE.fullmatch(word)) and "-" in self.variables.get(match[1], ""):
                 filled_words += _parts(self.variables[match[1]])
@@ -108,7 +108,7 @@ class Shell:
         """The word with arrays and variables that are known, or have a default; others stay as they are written."""
         if "$" not in word:
             return word
-        with_arrays = _WHOLE_ARRAY.sub(self._joined, word) if "[" in word else word
+        with_arrays = _ARRAY_VALUE.sub(self._joined, word) if "[" in word else word
         size = 0
         for match in _VARIABLE.finditer(with_arrays):
             size += len(self._value(match))
@@ -164,7 +164,7 @@ def check_size(script: str, name: str) -> None:
         )
 
 
-def whole_lines(script: str, name: str = "the script") -> Iterator[str]:
+def logical_lines(script: str, name: str = "the script") -> Iterator[str]:
     """The lines of a script without its comments: those that end in a backslash together, and an array or a quoted
     text with all its lines. InvalidInput, with the name of the script, for a line of more than MAX_LINE characters.
     """

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.interchange.shell import MAX_LINE, Shell, check_size, joined_quotes, program_name, whole_lines
+from tonnage.interchange.shell import MAX_LINE, Shell, check_size, joined_quotes, logical_lines, program_name
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.reach import allowed_file, called
 from tonnage.user_files import read_text
@@ -102,7 +102,7 @@ class Source(Struct, frozen=True, kw_only=True, dict=True):
                     return tuple(_split(plain.removeprefix(comment).strip().removeprefix(MARK), self.name))
         return ()
 
-    def beside(self, path: str) -> "Source":
+    def sibling(self, path: str) -> "Source":
         """A file that this one names, from the folder of this one."""
         if self.folder is None:
             raise InvalidInput(
@@ -138,7 +138,7 @@ def commands_of(script: str, name: str = "the script") -> Iterator[Command]:
     check_size(script, name)
     shell = Shell()
     count = 0
-    for line in joined_quotes(whole_lines(script, name)):
+    for line in joined_quotes(logical_lines(script, name)):
         if not shell.runs(line) or shell.take_array(line):
             continue
         try:

@@ -16,13 +16,13 @@ from tonnage.documents.interchange.diagnose import (
 )
 from tonnage.documents.question import Entry
 from tonnage.interchange.check import Understood, marked
-from tonnage.interchange.diagnose.asked import carried
+from tonnage.interchange.diagnose.failure import Failure, failure_of
 from tonnage.interchange.diagnose.fixes.estimated import NOT_ESTIMATED, estimate_of, fixes_by_estimate, logits_of
 from tonnage.interchange.diagnose.fixes.rules import OF_LOG, fixes_by_rule, leads
-from tonnage.interchange.diagnose.judged import Failure, failure_of
 from tonnage.interchange.diagnose.log import Log
+from tonnage.interchange.diagnose.patterns import FAILED
+from tonnage.interchange.diagnose.run_command import carried
 from tonnage.interchange.diagnose.sentences import cause_sentence, logits_sentence
-from tonnage.interchange.diagnose.signs import FAILED
 from tonnage.interchange.diagnose.tools import SERVE, TRAIN
 from tonnage.interchange.reading import Asker
 from tonnage.kernel.errors import MissingDatum, TonnageError
@@ -46,16 +46,16 @@ class Run(Struct, frozen=True, kw_only=True):
     understood: Understood | None = None
 
 
-NOTHING_SAID = Run()
+UNKNOWN_RUN = Run()
 
 
-def diagnosed(log: Log, run: Run = NOTHING_SAID) -> DiagnosisDocument:
+def diagnosed(log: Log, run: Run = UNKNOWN_RUN) -> DiagnosisDocument:
     """Why the run of a log ran out of memory. MissingDatum where the log does not say that it did."""
     failure = failure_of(log)
     if failure is None:
         raise MissingDatum(NOT_FOUND, file=log.name)
     warnings = [] if failure.is_certain else [UNCERTAIN]
-    estimated = _asked(log, failure, run, warnings)
+    estimated = _estimated_run(log, failure, run, warnings)
     answer, understood = estimated.answer, estimated.understood
     cause, text = failure.cause, cause_sentence(failure)
     if answer is not None and (sizes := _logits(failure, answer)) is not None:
@@ -95,7 +95,7 @@ def _evidence(failure: Failure) -> list[EvidenceDocument]:
     ]
 
 
-def _entries(log: Log, estimated: "_Asked") -> dict[str, Entry]:
+def _entries(log: Log, estimated: "_EstimatedRun") -> dict[str, Entry]:
     """The log, and the options of the run: all of them where it was estimated."""
     question = {"log": Entry(value=log.name, origin="given")}
     if estimated.answer is not None:
@@ -103,19 +103,19 @@ def _entries(log: Log, estimated: "_Asked") -> dict[str, Entry]:
     if estimated.understood is not None:
         for name, value in estimated.understood.question.items():
             question[name] = Entry(value=value, origin="file", keys=tuple(estimated.understood.origins.get(name, ())))
-    return question | {name: Entry(value=value, origin="given") for name, value in estimated.given.items()}
+    return question | {name: Entry(value=value, origin="given") for name, value in estimated.options.items()}
 
 
-class _Asked(Struct, frozen=True, kw_only=True):
+class _EstimatedRun(Struct, frozen=True, kw_only=True):
     """The run as a question of ours, as far as it is known, and its answer."""
 
     verb: str
-    given: Mapping[str, Any]
+    options: Mapping[str, Any]
     understood: Understood | None
     answer: "Answer | None"
 
 
-def _asked(log: Log, failure: Failure, run: Run, warnings: list[str]) -> _Asked:
+def _estimated_run(log: Log, failure: Failure, run: Run, warnings: list[str]) -> _EstimatedRun:
     """What the log or whoever asks says of the run, and its estimate where that is enough."""
     understood = run.understood
     if understood is None and run.options is None:
@@ -140,7 +140,7 @@ def _asked(log: Log, failure: Failure, run: Run, warnings: list[str]) -> _Asked:
             if understood is None or understood is run.understood or options.keys() - {"model", "on"}:
                 raise
             warnings.append(Message(NOT_ESTIMATED_RUN, why=str(error)))
-    return _Asked(verb=verb, given=options, understood=understood, answer=answer)
+    return _EstimatedRun(verb=verb, options=options, understood=understood, answer=answer)
 
 
 NOT_ESTIMATED_RUN = "the command in the log is not estimated: {why}"

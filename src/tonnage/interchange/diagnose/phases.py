@@ -105,7 +105,7 @@ _FUNCTIONS = (
     ),
     _Functions("forward", "forward _call_impl _wrapped_call_impl forward_step training_step _forward_impl checkpoint"),
 )
-_PHASES = tuple((each.phase, each.pattern) for each in _FUNCTIONS)
+_PHASES = tuple((functions.phase, functions.pattern) for functions in _FUNCTIONS)
 _LOSS = next(pattern for phase, pattern in _PHASES if phase == "loss")
 _GROWING_CACHE = re.compile(r"cache_utils\.py|in update_cache\b|past_key_value|key_cache\[")
 _REDUCER = re.compile(

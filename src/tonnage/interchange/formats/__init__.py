@@ -13,9 +13,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Source
-from tonnage.interchange.written import Written
 from tonnage.kernel.registry import Registry
 
 
@@ -36,7 +36,7 @@ class Format(Struct, frozen=True, kw_only=True):
     ending: of the file that is written, `.sh` of a command
     has_comments: whether model and machine can stand in the file, in a comment
     says: the options of ours that its keys can say; all others stand in the comment
-    unsaid: of these, what the text that was written says nothing of, such as a model without a checkpoint
+    omits: of these, what the text that was written says nothing of, such as a model without a checkpoint
     carries: those that the command can say which a file of this format carries
     counts: whether the file says how many nodes and accelerators there are, so that its comment names the accelerator
     """
@@ -52,13 +52,13 @@ class Format(Struct, frozen=True, kw_only=True):
     verbs: tuple[str, ...]
     sets: Mapping[str, str] = {}
     fills: Callable[[str, Mapping[str, Any]], Mapping[str, Any]] | None = None
-    write: Callable[[Written], str] | None = None
+    write: Callable[[PlannedRun], str] | None = None
     ending: str = ".sh"
     has_comments: bool = True
     says: frozenset[str] = frozenset()
-    unsaid: Callable[[Written], frozenset[str]] | None = None
-    carries: Callable[[Written], frozenset[str]] | None = None
-    counts: Callable[[Written], bool] | None = None
+    omits: Callable[[PlannedRun], frozenset[str]] | None = None
+    carries: Callable[[PlannedRun], frozenset[str]] | None = None
+    counts: Callable[[PlannedRun], bool] | None = None
 
     def put_comment(self, text: str, comment: str) -> str:
         """The text with a comment above it, below a first line that says the program of a script."""

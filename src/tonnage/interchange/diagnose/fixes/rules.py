@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from tonnage.documents.advice import Changes
 from tonnage.documents.interchange.diagnose import Cause, FixDocument
+from tonnage.interchange.diagnose.failure import Failure
 from tonnage.interchange.diagnose.fixes.flags import flag_of
 from tonnage.interchange.diagnose.fixes.words import words_of
-from tonnage.interchange.diagnose.judged import Failure
 from tonnage.interchange.diagnose.tools import SERVE
 
 MOST = 6

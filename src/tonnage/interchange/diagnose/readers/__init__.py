@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from tonnage.interchange.diagnose.signs import Sign
+from tonnage.interchange.diagnose.patterns import Sign
 
 
 @cache

@@ -7,7 +7,7 @@ Sources: torch 2.13 (libc10.so, libtorch_cpu.so, libtorch_python.so, torch/utils
 from typing import Any
 
 from tonnage.interchange.diagnose.numbers import NUMBER, SIZE
-from tonnage.interchange.diagnose.signs import FAILED, FOLLOWS, SAYS_CAUSE, Sign, fact, failure
+from tonnage.interchange.diagnose.patterns import FAILED, FOLLOWS, SAYS_CAUSE, Sign, fact, failure
 
 _N = NUMBER
 HOST = "host"

@@ -16,10 +16,10 @@ from tonnage.interchange.parts.engines.dynamo_workers import (
 )
 from tonnage.interchange.parts.engines.dynamo_writing import manifest
 from tonnage.interchange.parts.engines.servers import DECODE, PREFILL, Server, Size, commands_of, grouped, read_servers
-from tonnage.interchange.parts.engines.writing import SAID_BY_ENGINES, unnamed
+from tonnage.interchange.parts.engines.writing import ENGINE_OPTIONS, unnamed
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.interchange.reading import Reading, flattened
 from tonnage.interchange.source import Source
-from tonnage.interchange.written import Written
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message
 
@@ -117,7 +117,7 @@ def _read(r: Reading, worker: Worker, role: str) -> Size:
     return size
 
 
-def write(w: Written) -> str:
+def write(w: PlannedRun) -> str:
     return manifest(w)
 
 
@@ -141,7 +141,7 @@ FORMATS.add(
         verbs=("serve",),
         write=write,
         ending=".yaml",
-        says=SAID_BY_ENGINES | {"prefill_replicas"},
-        unsaid=unnamed,
+        says=ENGINE_OPTIONS | {"prefill_replicas"},
+        omits=unnamed,
     ),
 )

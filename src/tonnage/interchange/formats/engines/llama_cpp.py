@@ -16,9 +16,9 @@ from tonnage.interchange.parts.engines.engine_options import (
 from tonnage.interchange.parts.engines.gguf_names import parted, put_file, put_repository, put_url
 from tonnage.interchange.parts.engines.servers import Program, Server, Size, commands_of, program_score, read_servers
 from tonnage.interchange.parts.engines.writing import command_of
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Source
-from tonnage.interchange.written import Written
 from tonnage.kernel.message import Message
 
 PROGRAM = Program(
@@ -251,7 +251,7 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def write(w: Written) -> str:
+def write(w: PlannedRun) -> str:
     return command_of(w)
 
 

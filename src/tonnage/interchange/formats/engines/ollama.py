@@ -17,9 +17,9 @@ from tonnage.interchange.parts.engines.engine_options import (
 )
 from tonnage.interchange.parts.engines.gguf_names import put_file, put_library
 from tonnage.interchange.parts.engines.servers import Program, Server, Size, commands_of, read_servers
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Source
-from tonnage.interchange.written import Written
 
 PROGRAM = Program(
     starts=(("ollama", "run"), ("ollama", "serve"), ("ollama", "start"), ("ollama", "create"), ("ollama", "pull")),
@@ -110,7 +110,7 @@ def values(source: Source) -> dict[str, Any]:
             options["from"] = alone[0]
         file = arguments.get("f", arguments.get("file"))
         if isinstance(file, str) and not any(True for _ in _instructions(text)):
-            text = source.beside(file).text
+            text = source.sibling(file).text
     written = _of_modelfile(text)
     return {**options, **written} if written.get("from") else {**written, **options}
 
@@ -189,7 +189,7 @@ def _layers(r: Reading) -> None:
     if not r.has(key):
         r.assume(key, -1, why="all layers, fewer where they do not fit")
         return
-    layers = r.whole(key)
+    layers = r.integer(key)
     facts = facts_of(r)
     if layers < 0 or (layers > facts.layers if facts else layers >= 99):
         r.ignore([key], why="all layers")
@@ -211,7 +211,7 @@ def _cache(r: Reading) -> None:
         r.put("kv_cache", kind, key)
 
 
-def write(w: Written) -> str:
+def write(w: PlannedRun) -> str:
     return f"{w.answer.serving.launch if w.answer.serving is not None else ''}\n"
 
 

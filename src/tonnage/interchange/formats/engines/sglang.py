@@ -3,7 +3,7 @@
 from tonnage.interchange.formats import FORMATS, Format
 from tonnage.interchange.parts.engines import sglang_options, sglang_server
 from tonnage.interchange.parts.engines.command_format import CommandFormat
-from tonnage.interchange.parts.engines.writing import SAID_BY_ENGINES, command_of, unnamed
+from tonnage.interchange.parts.engines.writing import ENGINE_OPTIONS, command_of, unnamed
 
 COMMANDS = CommandFormat(
     program=sglang_server.PROGRAM,
@@ -29,7 +29,7 @@ FORMATS.add(
         verbs=("serve",),
         sets={"serve": "sglang"},
         write=command_of,
-        says=SAID_BY_ENGINES,
-        unsaid=unnamed,
+        says=ENGINE_OPTIONS,
+        omits=unnamed,
     ),
 )

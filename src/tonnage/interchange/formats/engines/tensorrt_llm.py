@@ -42,7 +42,7 @@ def values(source: Source) -> dict[str, Any]:
         file = words.get("config-file", words.get("c"))
         if not isinstance(file, str):
             raise InvalidInput("{file}: trtllm-serve disaggregated needs -c FILE.yaml.", file=source.name)
-        return trtllm_server.file_values(source.beside(file).tree)
+        return trtllm_server.file_values(source.sibling(file).tree)
     return trtllm_server.values_of(words, source)
 
 

@@ -3,8 +3,8 @@
 from tonnage.interchange.formats import FORMATS, Format
 from tonnage.interchange.parts.engines import vllm_options, vllm_server
 from tonnage.interchange.parts.engines.command_format import CommandFormat
-from tonnage.interchange.parts.engines.writing import SAID_BY_ENGINES, check_experts, command_of, unnamed
-from tonnage.interchange.written import Written
+from tonnage.interchange.parts.engines.writing import ENGINE_OPTIONS, check_experts, command_of, unnamed
+from tonnage.interchange.planned_run import PlannedRun
 
 COMMANDS = CommandFormat(
     program=vllm_server.PROGRAM,
@@ -16,7 +16,7 @@ COMMANDS = CommandFormat(
 )
 
 
-def write(w: Written) -> str:
+def write(w: PlannedRun) -> str:
     check_experts(w)
     return command_of(w)
 
@@ -35,7 +35,7 @@ FORMATS.add(
         verbs=("serve",),
         sets={"serve": "vllm"},
         write=write,
-        says=SAID_BY_ENGINES,
-        unsaid=unnamed,
+        says=ENGINE_OPTIONS,
+        omits=unnamed,
     ),
 )

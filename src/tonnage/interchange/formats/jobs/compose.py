@@ -4,7 +4,7 @@ from typing import Any
 
 from tonnage.interchange.formats import FORMATS, Format
 from tonnage.interchange.parts.carriers import compose
-from tonnage.interchange.parts.launching.carried import found_in, read_found
+from tonnage.interchange.parts.launching.carried import carried_commands, read_carried
 from tonnage.interchange.parts.launching.containers import PROGRAMS
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.shell import program_name
@@ -32,7 +32,7 @@ def values(source: Source) -> dict[str, Any]:
 def read(r: Reading) -> None:
     r.inside = ("compose",)
     if r.source.kind != "yaml":
-        read_found(r, found_in(r.source))
+        read_carried(r, carried_commands(r.source))
         return
     compose.read(r)
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tonnage.interchange.formats import FORMATS, Format
-from tonnage.interchange.parts.launching.carried import found_in, read_found
+from tonnage.interchange.parts.launching.carried import carried_commands, read_carried
 from tonnage.interchange.parts.launching.programs import LAUNCHERS, SHELLS
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.shell import program_name
@@ -21,7 +21,7 @@ def recognises(source: Source) -> int:
         return 0
     if not any(command.words and program_name(command.words[0]) in _FIRST for command in source.commands):
         return 0
-    behind = [one for one in found_in(source) if one.is_behind]
+    behind = [one for one in carried_commands(source) if one.is_behind]
     if not behind:
         return 0
     return LEAST if all(one.layers and one.layers[0].name in OF_TOOLS for one in behind) else SIGNS
@@ -32,7 +32,7 @@ def values(source: Source) -> dict[str, Any]:
 
 
 def read(r: Reading) -> None:
-    read_found(r, found_in(r.source))
+    read_carried(r, carried_commands(r.source))
 
 
 FORMATS.add(

@@ -4,7 +4,7 @@ from typing import Any
 
 from tonnage.interchange.formats import FORMATS, Format
 from tonnage.interchange.parts.carriers import ray_serve
-from tonnage.interchange.parts.launching.carried import read_found
+from tonnage.interchange.parts.launching.carried import read_carried
 from tonnage.interchange.reading import Reading, flattened
 from tonnage.interchange.source import Source
 from tonnage.kernel.errors import InvalidInput
@@ -22,7 +22,7 @@ def values(source: Source) -> dict[str, Any]:
     configs = ray_serve.configs(source)
     if not configs:
         return {}
-    own = flattened(configs[0], ray_serve.WHOLE)
+    own = flattened(configs[0], ray_serve.UNFLATTENED)
     return {**ray_serve.outer(source), **own}
 
 
@@ -40,7 +40,7 @@ def read(r: Reading) -> None:
     r.inside = ("ray-serve",)
     for key in [key for key in r.values if key.startswith("engine_kwargs.") or key == "engine_kwargs"]:
         del r.values[key]
-    read_found(r, ray_serve.found(r, line))
+    read_carried(r, ray_serve.commands_of_configs(r, line))
     ray_serve.classify(r)
 
 

@@ -8,7 +8,7 @@ from tonnage.interchange.formats import FORMATS, Format
 from tonnage.interchange.parts.carriers import slurm
 from tonnage.interchange.parts.jobs.carried_command import carries, counts, fills
 from tonnage.interchange.parts.jobs.slurm_script import write
-from tonnage.interchange.parts.launching.carried import found_in, read_found
+from tonnage.interchange.parts.launching.carried import carried_commands, read_carried
 from tonnage.interchange.parts.launching.counting import NO_HOST_LIMIT
 from tonnage.interchange.parts.launching.launchers import Layer
 from tonnage.interchange.reading import Reading, options_of_command
@@ -54,7 +54,7 @@ def read(r: Reading) -> None:
     own = Layer(name="", values={name: r.values[name] for name in slurm.COUNTS if r.has(name)}, counts=slurm.COUNTS)
     script = slurm.with_variables(r, own)
     r.inside = ("sbatch",)
-    read_found(r, found_in(script), own)
+    read_carried(r, carried_commands(script), own)
     r.ignore(["array"], "each task of the array is a job of its own, as large as the others")
     r.ignore(slurm.IGNORED)
     r.ignore(slurm.HOST, NO_HOST_LIMIT)

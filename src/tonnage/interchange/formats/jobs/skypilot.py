@@ -6,7 +6,7 @@ from tonnage.interchange.formats import FORMATS, Format
 from tonnage.interchange.parts.carriers import skypilot
 from tonnage.interchange.parts.jobs.carried_command import counts, fills
 from tonnage.interchange.parts.jobs.skypilot_task import says, write
-from tonnage.interchange.parts.launching.carried import found_in, read_found
+from tonnage.interchange.parts.launching.carried import carried_commands, read_carried
 from tonnage.interchange.parts.launching.counting import NO_HOST_LIMIT
 from tonnage.interchange.reading import Reading, flattened
 from tonnage.interchange.source import Source
@@ -23,7 +23,7 @@ def recognises(source: Source) -> int:
 
 def values(source: Source) -> dict[str, Any]:
     tasks = skypilot.tasks(source)
-    return flattened(tasks[0], skypilot.WHOLE) if tasks else {}
+    return flattened(tasks[0], skypilot.UNFLATTENED) if tasks else {}
 
 
 def read(r: Reading) -> None:
@@ -40,13 +40,13 @@ def read(r: Reading) -> None:
     script = skypilot.script(r, nodes, per_node)
     r.inside = ("skypilot",)
     r.values.pop("run", None)
-    read_found(r, found_in(script))
+    read_carried(r, carried_commands(script))
     r.ignore(skypilot.IGNORED)
     r.ignore(["resources.memory"], NO_HOST_LIMIT)
 
 
 def _nodes(r: Reading) -> int:
-    nodes = r.whole("num_nodes", 1)
+    nodes = r.integer("num_nodes", 1)
     if not 1 <= nodes <= 1_000_000:
         raise r.wrong("num_nodes", "a number from 1 on")
     r.put("on", None, "num_nodes")
@@ -58,7 +58,7 @@ def _replicas(r: Reading) -> int:
     key = next((key for key in skypilot.REPLICAS if r.has(key)), "")
     if not key:
         return 1
-    replicas = r.whole(key)
+    replicas = r.integer(key)
     if not 0 <= replicas <= 1_000_000:
         raise r.wrong(key, "a number of replicas")
     r.put("on", None, key)

@@ -32,9 +32,9 @@ from tonnage.interchange.parts.recipes.trainer_options import (
     keep_base_narrow,
 )
 from tonnage.interchange.parts.words import names
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.interchange.reading import Reading, flattened, options_of_command
 from tonnage.interchange.source import Command, Source
-from tonnage.interchange.written import Written
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, listed
 
@@ -47,7 +47,7 @@ SIGNS = names(
     """
 )
 # Mappings that are read as one value.
-KEPT = frozenset(
+UNFLATTENED = frozenset(
     names(
         """
         deepspeed gradient_checkpointing_kwargs optim_args max_memory selective_checkpointing accelerator_config
@@ -107,7 +107,7 @@ def _command(command: Command) -> tuple[TrainingLaunch, tuple[str, ...]] | None:
 
 def values(source: Source) -> dict[str, Any]:
     if source.kind not in ("command", "text"):
-        return flattened(source.tree, KEPT)
+        return flattened(source.tree, UNFLATTENED)
     for command in source.commands:
         if (parts := _command(command)) is not None:
             return _of_command(source, command, *parts)
@@ -123,8 +123,8 @@ def _of_command(source: Source, command: Command, launch: TrainingLaunch, words:
     paths = [word for word in alone if word.endswith((".yml", ".yaml", ".json"))]
     if len(paths) != 1:
         raise InvalidInput("axolotl train takes one config. Got {count}.", count=len(paths))
-    inner = source.beside(paths[0])
-    config = flattened(inner.tree, KEPT)
+    inner = source.sibling(paths[0])
+    config = flattened(inner.tree, UNFLATTENED)
     values = launch_values(command, launch)
     for name, value in options_of_command(behind)[0].items():
         values[f"launcher.{name}"] = value
@@ -225,7 +225,7 @@ def _own(runtime: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
     return settings
 
 
-def write(w: Written) -> str:
+def write(w: PlannedRun) -> str:
     return axolotl_yaml(w)
 
 

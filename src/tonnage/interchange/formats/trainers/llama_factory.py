@@ -39,9 +39,9 @@ from tonnage.interchange.parts.recipes.trainer_options import (
     put_liger,
 )
 from tonnage.interchange.parts.words import names
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.interchange.reading import Reading, flattened, options_of_command
 from tonnage.interchange.source import Command, Source
-from tonnage.interchange.written import Written
 from tonnage.kernel.errors import InvalidInput
 
 NAME = "llama-factory"
@@ -50,7 +50,9 @@ SCRIPTS = ("src/train.py", "llamafactory/launcher.py", "train_bash.py", "src/tra
 SIGNS = names("finetuning_type stage template cutoff_len lora_target dataset_dir overwrite_cache")
 TRAINER = Trainer(checkpoints=None, deepspeed=LLAMA_FACTORY)
 OBJECTIVES = {"pt": "sft", "sft": "sft", "dpo": "dpo"}
-KEPT = frozenset(names("deepspeed optim_args accelerator_config liger_kernel_config ray_init_kwargs vllm_config"))
+UNFLATTENED = frozenset(
+    names("deepspeed optim_args accelerator_config liger_kernel_config ray_init_kwargs vllm_config")
+)
 # LLaMA-Factory 0.9.5, hparams/*.py.
 IGNORED = names(
     """
@@ -186,7 +188,7 @@ def _command(command: Command) -> tuple[TrainingLaunch, tuple[str, ...]] | None:
 
 def values(source: Source) -> dict[str, Any]:
     if source.kind not in ("command", "text"):
-        return flattened(source.tree, KEPT)
+        return flattened(source.tree, UNFLATTENED)
     for command in source.commands:
         if (parts := _command(command)) is not None:
             return _of_command(source, command, *parts)
@@ -201,7 +203,7 @@ def _of_command(source: Source, command: Command, launch: TrainingLaunch, words:
     values["launcher.program"] = launch.program
     of_accelerate = accelerate_values(source, values)
     if words and words[0].endswith((".yaml", ".yml", ".json")):
-        config = flattened(source.beside(words[0]).tree, KEPT)
+        config = flattened(source.sibling(words[0]).tree, UNFLATTENED)
         for word in words[1:]:
             name, equals, value = word.lstrip("-").partition("=")
             if not equals:
@@ -222,8 +224,8 @@ def read(r: Reading) -> None:
     kind = read_accelerate(r)
     read_launch(r)
     r.rename({"model_name": "model_name_or_path"})
-    if r.has("ray_num_workers") and r.whole("ray_num_workers") > 1:
-        r.count_machines(per_node=r.whole("ray_num_workers"))
+    if r.has("ray_num_workers") and r.integer("ray_num_workers") > 1:
+        r.count_machines(per_node=r.integer("ray_num_workers"))
         r.put("on", "", "ray_num_workers")
     r.ignore(["ray_num_workers", *VARIABLES, "launcher.program"])
     if r.get("USE_MCA") in ("1", "true"):
@@ -245,8 +247,8 @@ def read(r: Reading) -> None:
 
 def _runtime(r: Reading, kind: str) -> str:
     zero = ZeroTrainer(
-        micro_batch_size=r.whole("per_device_train_batch_size", TRAINER.batch),
-        accumulation=r.whole("gradient_accumulation_steps", 1),
+        micro_batch_size=r.integer("per_device_train_batch_size", TRAINER.batch),
+        accumulation=r.integer("gradient_accumulation_steps", 1),
         precision="bf16" if r.flag("pure_bf16") else autocast_of(r),
     )
     sharded = read_sharding(r, TRAINER, kind, zero)
@@ -268,14 +270,14 @@ def _method(r: Reading) -> None:
     if not method:
         r.unsure("finetuning_type", "OFT is not estimated: LoRA is")
         method = "lora"
-    bits = r.whole("quantization_bit") if r.has("quantization_bit") else 0
+    bits = r.integer("quantization_bit") if r.has("quantization_bit") else 0
     if method == "lora":
         method = "dora" if r.flag("use_dora") else "qlora" if bits == FOUR else method
         _base(r, bits)
         r.assume("lora_rank", 8, "lora_rank")
         r.assume("lora_target", "all", "")
         if r.has("lora_rank"):
-            r.put("lora_rank", r.whole("lora_rank"), "lora_rank")
+            r.put("lora_rank", r.integer("lora_rank"), "lora_rank")
         if r.has("lora_target"):
             put_targets(r, "lora_target", ("all",))
         r.put("lora_dropout", True if r.number("lora_dropout") else None, "lora_dropout")
@@ -283,7 +285,7 @@ def _method(r: Reading) -> None:
         raise r.wrong("quantization_bit", "left out, but with lora or oft")
     r.put("method", method, "finetuning_type", "use_dora")
     if method == "freeze":
-        layers = r.whole("freeze_trainable_layers", 2)
+        layers = r.integer("freeze_trainable_layers", 2)
         if layers < 1:
             r.unsure("freeze_trainable_layers", "the first layers that train are not estimated: the last are")
         r.put("trainable_layers", abs(layers) or None, "freeze_trainable_layers")
@@ -340,7 +342,7 @@ def _data(r: Reading) -> None:
         r.unsure("pref_loss", "a loss of preferences without a reference model: one is estimated")
     r.assume("cutoff_len", 2048, "sequence_length")
     if r.has("cutoff_len"):
-        r.put("sequence_length", r.whole("cutoff_len"), "cutoff_len")
+        r.put("sequence_length", r.integer("cutoff_len"), "cutoff_len")
     if r.flag("neat_packing"):
         r.put("packing", True, "neat_packing")
     r.ignore(["neat_packing", "packing"], why="sequences that are packed see each other, as one long one does")
@@ -360,7 +362,7 @@ def _kernels(r: Reading, sharded: str) -> None:
     else:
         put_attention(r, "flash_attn", "sdpa")
     if r.flag("enable_liger_kernel"):
-        put_liger(r, ["enable_liger_kernel"], whole=True)
+        put_liger(r, ["enable_liger_kernel"], all_kernels=True)
     r.ignore(["enable_liger_kernel"])
     by_cli = r.text("launcher.program", PROGRAMS[0]) in PROGRAMS and r.get("OPTIM_TORCH", "1") == "1"
     if by_cli and runtime == "ddp" and "expandable_segments" not in r.question:
@@ -390,7 +392,7 @@ def _own(runtime: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
     return settings
 
 
-def write(w: Written) -> str:
+def write(w: PlannedRun) -> str:
     return llama_factory_yaml(w)
 
 

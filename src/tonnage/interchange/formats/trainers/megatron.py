@@ -55,7 +55,7 @@ def values(source: Source) -> dict[str, Any]:
     options, alone = options_of_command(after, SWITCHES, SEVERAL)
     arguments = last_values(options, SEVERAL)
     named = arguments.get("yaml-cfg")
-    file: Mapping[str, Any] = tree_values(source.beside(str(named))) if named else {}
+    file: Mapping[str, Any] = tree_values(source.sibling(str(named))) if named else {}
     left = {f"word {at + 1}": word for at, word in enumerate(alone) if not _is_of_shell(word)}
     return {**torchrun_values(before), **file, **arguments, **left}
 

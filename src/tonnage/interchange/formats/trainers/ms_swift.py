@@ -41,7 +41,9 @@ NAME = "ms-swift"
 VERBS = ("sft", "pt", "rlhf")
 TRAINER = Trainer(batch=1, checkpoints=True, deepspeed=MS_SWIFT, presets={"fsdp2": FSDP2_PRESET})
 SIGNS = names("tuner_type train_type rlhf_type attn_impl split_dataset_ratio freeze_vit torch_dtype quant_method")
-KEPT = frozenset(names("deepspeed optim_args accelerator_config liger_kernel_config vllm_engine_kwargs rope_scaling"))
+UNFLATTENED = frozenset(
+    names("deepspeed optim_args accelerator_config liger_kernel_config vllm_engine_kwargs rope_scaling")
+)
 # Names until 3.x -> those of 4.6.
 OLDER = {
     "train_type": "tuner_type",
@@ -103,7 +105,7 @@ def values(source: Source) -> dict[str, Any]:
     if source.kind not in ("command", "text"):
         tree = dict(source.tree)
         environment = tree.pop("ENV", None)
-        return {**flattened(tree, KEPT), **_environment(environment)}
+        return {**flattened(tree, UNFLATTENED), **_environment(environment)}
     for command in source.commands:
         if (parts := _command(command)) is not None:
             return _of_command(source, command, *parts)
@@ -115,7 +117,7 @@ def _of_command(
 ) -> dict[str, Any]:
     config: dict[str, Any] = {}
     if words and words[0].endswith((".yaml", ".yml", ".json")):
-        config = values(source.beside(words[0]))
+        config = values(source.sibling(words[0]))
         words = words[1:]
     options, _ = options_of_command(words, several=SEVERAL)
     arguments = {name.replace("-", "_"): value for name, value in options.items()}
@@ -147,14 +149,14 @@ def read(r: Reading) -> None:
     _method(r)
     _default_types(r)
     zero = ZeroTrainer(
-        micro_batch_size=r.whole("per_device_train_batch_size", TRAINER.batch),
+        micro_batch_size=r.integer("per_device_train_batch_size", TRAINER.batch),
         accumulation=_accumulation(r),
         precision=autocast_of(r),
     )
     sharded = read_sharding(r, TRAINER, kind, zero)
     keep_base_narrow(r)
     if r.has("zero_hpz_partition_size") and sharded == DEEPSPEED:
-        r.put("zero_hpz_partition_size", r.whole("zero_hpz_partition_size"), "zero_hpz_partition_size")
+        r.put("zero_hpz_partition_size", r.integer("zero_hpz_partition_size"), "zero_hpz_partition_size")
     _precision(r, sharded)
     read_trainer(r, TRAINER, sharded)
     _batch(r)
@@ -180,13 +182,13 @@ def _method(r: Reading) -> None:
         r.ignore(names("bnb_4bit_quant_type bnb_4bit_use_double_quant bnb_4bit_compute_dtype bnb_4bit_quant_storage"))
         return
     dora = r.flag("use_dora")
-    is_narrow = r.whole("quant_bits") == FOUR and r.text("quant_method", "bnb") == "bnb"
+    is_narrow = r.integer("quant_bits") == FOUR and r.text("quant_method", "bnb") == "bnb"
     r.put("method", "dora" if dora else "qlora" if is_narrow else "lora", "tuner_type", "use_dora")
     _base(r)
     r.assume("lora_rank", 8, "lora_rank")
     r.assume("lora_dropout", 0.05, "lora_dropout")
     if r.has("lora_rank"):
-        r.put("lora_rank", r.whole("lora_rank"), "lora_rank")
+        r.put("lora_rank", r.integer("lora_rank"), "lora_rank")
     r.question.pop("lora_dropout", None)
     r.put("lora_dropout", True if r.number("lora_dropout", 0.05) else None, "lora_dropout")
     if r.has("target_regex"):
@@ -196,7 +198,7 @@ def _method(r: Reading) -> None:
 
 
 def _base(r: Reading) -> None:
-    bits, way = r.whole("quant_bits"), r.text("quant_method", "bnb")
+    bits, way = r.integer("quant_bits"), r.text("quant_method", "bnb")
     if bits and way != "bnb":
         r.unsure("quant_method", "bases that bitsandbytes does not quantise are not estimated")
         r.ignore(["quant_bits"])
@@ -236,10 +238,10 @@ def _precision(r: Reading, sharded: str) -> None:
 def _accumulation(r: Reading) -> int:
     """Micro-batches of a step, as ms-swift sets them where nobody does."""
     if r.has("gradient_accumulation_steps"):
-        return r.whole("gradient_accumulation_steps")
+        return r.integer("gradient_accumulation_steps")
     if r.text("rlhf_type") == "grpo":
         return 1
-    micro = max(r.whole("per_device_train_batch_size", TRAINER.batch), 1)
+    micro = max(r.integer("per_device_train_batch_size", TRAINER.batch), 1)
     return max(1, ceil(BATCH / micro / r.num_accelerators))
 
 
@@ -249,11 +251,11 @@ def _batch(r: Reading) -> None:
         r.assume("dataloader_num_workers", 1, "data_loader_workers")
     length = next((key for key in ("packing_length", "max_length") if r.has(key)), "")
     if length and (length == "max_length" or r.flag("packing")):
-        r.put("sequence_length", r.whole(length), length)
+        r.put("sequence_length", r.integer(length), length)
     if not r.has("max_length"):
         r.notes.append("max_length is not said: texts may be as long as the model's context.")
     r.ignore(["packing_length", "max_length"])
-    if r.flag("packing") and r.whole("sequence_parallel_size", 1) > 1:
+    if r.flag("packing") and r.integer("sequence_parallel_size", 1) > 1:
         r.unsure("packing", "packed sequences that context ranks share are estimated as one long sequence")
     elif r.flag("packing"):
         r.put("packing", True, "packing")
@@ -288,13 +290,13 @@ def _objective(r: Reading) -> None:
     if kind != "grpo":
         return
     if "sequence_length" in r.question:  # max_length is of prompts there
-        answers = r.whole("max_completion_length", 512)
+        answers = r.integer("max_completion_length", 512)
         r.assume("max_completion_length", 512, "")
         r.put("sequence_length", r.question["sequence_length"] + answers, "max_length", "max_completion_length")
     if r.flag("use_vllm") and r.text("vllm_mode", "server") == "colocate":
         share = r.number("vllm_gpu_memory_utilization", 0.9)
         r.put("engine_memory_share", share, "vllm_gpu_memory_utilization", "use_vllm", "vllm_mode")
-        if r.whole("sleep_level"):
+        if r.integer("sleep_level"):
             r.unsure("sleep_level", "an engine that gives its memory back while training")
     if r.has("beta") and r.number("beta") and r.question.get("method") == "full":
         r.unsure("beta", "a reference model beside GRPO is not estimated")

@@ -17,9 +17,9 @@ from tonnage.interchange.parts.recipes.trainer_launches import (
 )
 from tonnage.interchange.parts.recipes.trainer_options import ignore_empty, ignore_names
 from tonnage.interchange.parts.words import names
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.interchange.reading import Reading, flattened, options_of_command
 from tonnage.interchange.source import Command, Source
-from tonnage.interchange.written import Written
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message
 
@@ -110,7 +110,7 @@ def _of_command(
         own.pop("job.config_file", None) or own.pop("job.config-file", None) or command.environment.get("CONFIG_FILE")
     )
     if path is not None:
-        own = {**flattened(source.beside(str(path)).tree), **own}
+        own = {**flattened(source.sibling(str(path)).tree), **own}
     for name in ("MODULE", "CONFIG"):
         if name in values and path is None:
             own.setdefault(name.lower(), values[name])
@@ -283,7 +283,7 @@ def _optimizer(r: Reading, own: Defaults) -> None:
 def _loss(r: Reading, own: Defaults, is_legacy: bool) -> None:
     if is_legacy:
         return
-    chunks = r.whole("loss.num_chunks", CHUNKS)
+    chunks = r.integer("loss.num_chunks", CHUNKS)
     r.assume("loss.num_chunks", CHUNKS, "", own.why if own.recipe is not None else "")
     r.put("loss", "full" if chunks == 1 else "chunked", "loss.num_chunks")
     if chunks not in (1, CHUNKS):
@@ -301,7 +301,7 @@ def fills(verb: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
     return completed_titan(question)
 
 
-def write(w: Written) -> str:
+def write(w: PlannedRun) -> str:
     return titan_command(w)
 
 

@@ -17,7 +17,7 @@ from tonnage.kernel.errors import InvalidInput
 PROGRAM = re.compile(r"(?:(?:verl|recipe)[./])(?:[\w./]*[./])?main_(?:ppo|dapo|ppo_sync|prime|sppo|spin)\w*(?:\.py)?")
 MEGATRON_CONFIG = "ppo_megatron_trainer"
 # Mappings that hold names of another tool.
-WHOLE = frozenset((f"{MODEL}override_config", f"{ROLLOUT}engine_kwargs", "data.apply_chat_template_kwargs"))
+UNFLATTENED = frozenset((f"{MODEL}override_config", f"{ROLLOUT}engine_kwargs", "data.apply_chat_template_kwargs"))
 
 
 def recognises(source: Source) -> int:
@@ -34,7 +34,7 @@ def _is_program(word: str) -> bool:
 
 def values(source: Source) -> dict[str, Any]:
     if source.kind in ("yaml", "json"):
-        return {key: _plain(value) for key, value in flattened(source.tree, WHOLE).items()}
+        return {key: _plain(value) for key, value in flattened(source.tree, UNFLATTENED).items()}
     start = started_program(source, _is_program)
     words = (
         start[2]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.interchange.parts.carriers.pods import mapping, sections
-from tonnage.interchange.parts.launching.carried import Found, found_in, read_found
+from tonnage.interchange.parts.launching.carried import CarriedCommand, carried_commands, read_carried
 from tonnage.interchange.parts.launching.containers import number_of_gpus
 from tonnage.interchange.parts.launching.counting import NO_HOST_LIMIT
 from tonnage.interchange.parts.launching.images import entry_point
@@ -52,7 +52,9 @@ def values(source: Source) -> dict[str, Any]:
 
 
 def read(r: Reading) -> None:
-    commands = [one for name, service in services(r.source).items() for one in _found(r, str(name), service)]
+    commands = [
+        one for name, service in services(r.source).items() for one in _commands_of_service(r, str(name), service)
+    ]
     asking = [one for one in commands if one[1]] or commands
     names = list(dict.fromkeys(name for name, _, _ in asking))
     if len(names) > 1:
@@ -68,11 +70,11 @@ def read(r: Reading) -> None:
         r.count_machines(per_node=accelerators * replicas)
     for key in (f"{place}command", f"{place}entrypoint"):
         r.values.pop(key, None)
-    read_found(r, [one for _, _, one in asking])
+    read_carried(r, [one for _, _, one in asking])
     _classify(r, place)
 
 
-def _found(r: Reading, name: str, value: Any) -> list[tuple[str, int, Found]]:
+def _commands_of_service(r: Reading, name: str, value: Any) -> list[tuple[str, int, CarriedCommand]]:
     """The commands of a service that formats read, with its accelerators: -1 for all that there are."""
     file, place = r.source.name, f"services.{name}"
     service = mapping(value, file, place)
@@ -86,7 +88,7 @@ def _found(r: Reading, name: str, value: Any) -> list[tuple[str, int, Found]]:
     words = (*(f"{key}={text}" for key, text in environment.items()), *line)
     source = Source(name=file, text="", folder=r.source.folder, words=words)
     number = _accelerators(r, place, service)
-    return [(name, number, one) for one in found_in(source, where=name, image=image)]
+    return [(name, number, one) for one in carried_commands(source, where=name, image=image)]
 
 
 def _words(r: Reading, key: str, value: Any, known: Mapping[str, str]) -> list[str]:
@@ -187,7 +189,7 @@ def _accelerators(r: Reading, place: str, service: Mapping[str, Any]) -> int:
 def _replicas(r: Reading, place: str) -> int:
     for key in (f"{place}deploy.replicas", f"{place}scale"):
         if r.has(key):
-            replicas = r.whole(key)
+            replicas = r.integer(key)
             if not 0 <= replicas <= 100_000:
                 raise r.wrong(key, "a number of replicas")
             r.put("on", None, key)

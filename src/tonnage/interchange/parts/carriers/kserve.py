@@ -19,7 +19,7 @@ from tonnage.interchange.parts.carriers.pods import (
     words,
 )
 from tonnage.interchange.parts.carriers.workloads import objects
-from tonnage.interchange.parts.launching.carried import Found, form_that_reads, found_in, read_found
+from tonnage.interchange.parts.launching.carried import CarriedCommand, carried_commands, form_that_reads, read_carried
 from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Command, Source
@@ -156,7 +156,7 @@ def _check_format(r: Reading, model: Mapping[str, Any]) -> None:
 def _size(r: Reading, key: str, value: Any) -> int:
     if value is None:
         return 0
-    size = r.whole(key)
+    size = r.integer(key)
     if not 1 <= size <= 100_000:
         raise r.wrong(key, "a number from 1 on")
     return size
@@ -251,7 +251,7 @@ def _read_command(r: Reading, pods: Pods, line: list[str]) -> None:
         for place, _ in containers(r, pods):
             for name in ("command", "args"):
                 r.values.pop(f"{place}.{name}", None)
-        read_found(r, owned)
+        read_carried(r, owned)
         return
     image = ""
     for place, container in containers(r, pods):
@@ -271,7 +271,7 @@ def _read_command(r: Reading, pods: Pods, line: list[str]) -> None:
 def _options_of(r: Reading, words: list[str]) -> list[str]:
     """The options in a container's own words: those behind `vllm serve`, also in a script."""
     if words[:1] and words[0].rpartition("/")[2] in ("bash", "sh"):
-        commands = found_in(Source(name=r.source.name, text="", words=tuple(words)))
+        commands = carried_commands(Source(name=r.source.name, text="", words=tuple(words)))
         words = list(commands[0].command.words) if commands else []
     return words[2:] if words[:2] == ["vllm", "serve"] else words
 
@@ -306,7 +306,7 @@ def _read_line(r: Reading, pods: Pods, line: list[str], image: str) -> None:
         environment |= {name: value for name, value in known.items() if name != ADDITIONAL}
     command = Command(words=tuple(line), environment=environment)
     form = form_that_reads(Source(name=r.source.name, text=shlex.join(line), words=tuple(line)))
-    read_found(r, [Found(command=command, form=form, image=image)] if form is not None else [])
+    read_carried(r, [CarriedCommand(command=command, form=form, image=image)] if form is not None else [])
 
 
 def classify(r: Reading) -> None:

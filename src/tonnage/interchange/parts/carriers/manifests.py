@@ -15,7 +15,7 @@ from tonnage.interchange.parts.carriers.pods import (
     take_slice,
 )
 from tonnage.interchange.parts.carriers.workloads import CONFIG, Workload
-from tonnage.interchange.parts.launching.carried import Found, found_in, read_found
+from tonnage.interchange.parts.launching.carried import CarriedCommand, carried_commands, read_carried
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Source, command_source
 from tonnage.kernel.errors import InvalidInput
@@ -29,13 +29,13 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
     work: Workload
     place: str
-    found: Found
+    carried: CarriedCommand
     asks: bool
 
 
 def read_workloads(r: Reading, work: Sequence[Workload]) -> None:
     """Read the one object that trains or serves."""
-    limits = {place: number for one in work for place, number in _asked(r, one).items()}
+    limits = {place: number for one in work for place, number in _limits(r, one).items()}
     if len(work) == 1 and work[0].config:
         _read_config(r, work[0], limits)
         return
@@ -47,7 +47,7 @@ def read_workloads(r: Reading, work: Sequence[Workload]) -> None:
     _count(r, chosen[0].work, limits)
     for key in (f"{chosen[0].place}.command", f"{chosen[0].place}.args", chosen[0].place):
         r.values.pop(key, None)  # their words are keys of what is read inside
-    read_found(r, [one.found for one in chosen])
+    read_carried(r, [one.carried for one in chosen])
 
 
 def _read_config(r: Reading, work: Workload, limits: dict[str, int]) -> None:
@@ -60,7 +60,7 @@ def _read_config(r: Reading, work: Workload, limits: dict[str, int]) -> None:
     r.take_over(read_as(format_of("ray-serve"), source, replace(r.asker, tool=""), r.machines))
 
 
-def _asked(r: Reading, work: Workload) -> dict[str, int]:
+def _limits(r: Reading, work: Workload) -> dict[str, int]:
     """Accelerators that each container asks for."""
     limits = {}
     for pods in work.pods:
@@ -80,15 +80,15 @@ def _candidates(r: Reading, work: Workload, limits: dict[str, int]) -> list[Cand
         more = {"LWS_GROUP_SIZE": str(pods.size), "LWS_WORKER_INDEX": "0"} if pods.role in ("leader", "worker") else {}
         for place, one in commands_in(r, pods, {**more, **_variables(work)}):
             asks = bool(limits.get(place)) or (pods.role in ("launcher", "head") and starts_others)
-            candidates.append((pods, Candidate(work=work, place=place, found=one, asks=asks)))
+            candidates.append((pods, Candidate(work=work, place=place, carried=one, asks=asks)))
     if work.entry:
         source = command_source([work.entry], r.source.folder)
         candidates += [
             (
                 Pods(place="", spec={}),
-                Candidate(work=work, place=f"{work.place}spec.entrypoint", found=one, asks=starts_others),
+                Candidate(work=work, place=f"{work.place}spec.entrypoint", carried=one, asks=starts_others),
             )
-            for one in found_in(source, where="entrypoint")
+            for one in carried_commands(source, where="entrypoint")
         ]
     if any(pods.role == "leader" for pods, _ in candidates):
         return [one for pods, one in candidates if pods.role == "leader"]
@@ -108,7 +108,7 @@ def _chosen(r: Reading, candidates: Sequence[Candidate]) -> list[Candidate]:
     asking = [one for one in candidates if one.asks] or list(candidates)
     alike: dict[tuple[str, ...], Candidate] = {}
     for one in asking:
-        alike.setdefault(one.found.command.words, one)
+        alike.setdefault(one.carried.command.words, one)
     places = {one.place for one in alike.values()}
     if len(places) > 1:
         raise InvalidInput(

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.interchange.parts.launching.accelerators import COUNTED, MIG, accelerator_named, accelerator_of_instance
-from tonnage.interchange.parts.launching.carried import Found, found_in
+from tonnage.interchange.parts.launching.carried import CarriedCommand, carried_commands
 from tonnage.interchange.parts.launching.images import entry_point
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Source
@@ -178,9 +178,9 @@ def _expanded(text: str, known: Mapping[str, str]) -> str:
     return _REFERENCE.sub(lambda match: known.get(match[1], match[0]), text)
 
 
-def commands_in(r: Reading, pods: Pods, more: Mapping[str, str]) -> list[tuple[str, Found]]:
+def commands_in(r: Reading, pods: Pods, more: Mapping[str, str]) -> list[tuple[str, CarriedCommand]]:
     """The commands of all containers of pods that formats read, with the place of their container."""
-    commands: list[tuple[str, Found]] = []
+    commands: list[tuple[str, CarriedCommand]] = []
     for place, container in containers(r, pods):
         image = container.get("image")
         image = image if isinstance(image, str) else ""
@@ -192,7 +192,7 @@ def commands_in(r: Reading, pods: Pods, more: Mapping[str, str]) -> list[tuple[s
             continue
         full_command = (*(f"{name}={value}" for name, value in known.items()), *line)
         source = Source(name=r.source.name, text=shlex.join(full_command), folder=r.source.folder, words=full_command)
-        commands += [(place, one) for one in found_in(source, where=place, image=image)]
+        commands += [(place, one) for one in carried_commands(source, where=place, image=image)]
     return commands
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.interchange.parts.launching.accelerators import accelerator_named
-from tonnage.interchange.parts.launching.carried import Found, form_that_reads
+from tonnage.interchange.parts.launching.carried import CarriedCommand, form_that_reads
 from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading, flattened
 from tonnage.interchange.source import Command, Source
@@ -24,7 +24,8 @@ KNOWN = names("""
     experimental_configs log_engine_metrics callback_config server_cls
 """)
 OPTIONS = "engine_kwargs"
-WHOLE = frozenset(("runtime_env", "experimental_configs", "callback_config", "placement_group_config.bundle_per_worker",
+UNFLATTENED = frozenset((
+    "runtime_env", "experimental_configs", "callback_config", "placement_group_config.bundle_per_worker",
     "model_loading_config.model_source", "deployment_config.ray_actor_options"))  # fmt: skip
 IGNORED = (
     "model_loading_config.model_id", "model_loading_config.tokenizer_source", "runtime_env", "experimental_configs",
@@ -50,7 +51,7 @@ ENGINES = {"vllm": ("vllm", "serve"), "sglang": ("python", "-m", "sglang.launch_
 
 def is_config(source: Source) -> bool:
     """Whether it is an LLMConfig, or has some."""
-    return bool(_found(source)) or any(
+    return bool(_configs_in(source)) or any(
         isinstance(one, Mapping) and "ray.serve.llm" in str(one.get("import_path", "")) for one in _applications(source)
     )
 
@@ -60,7 +61,7 @@ def _applications(source: Source) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _found(source: Source) -> list[Any]:
+def _configs_in(source: Source) -> list[Any]:
     """Every LLMConfig: a mapping, or the path of a file with one."""
     tree = source.tree
     if "model_loading_config" in tree:
@@ -79,8 +80,8 @@ def _found(source: Source) -> list[Any]:
 def configs(source: Source) -> list[Mapping[str, Any]]:
     """Every LLMConfig, those of files that are named too."""
     result: list[Mapping[str, Any]] = []
-    for one in _found(source):
-        tree = source.beside(one).tree if isinstance(one, str) else one
+    for one in _configs_in(source):
+        tree = source.sibling(one).tree if isinstance(one, str) else one
         if not isinstance(tree, Mapping) or "model_loading_config" not in tree:
             raise InvalidInput(
                 "{file}: a model needs model_loading_config. Got {one}.", file=source.name, one=shown(one)
@@ -125,7 +126,7 @@ def command(r: Reading) -> list[str]:
     for name, value in options.items():
         line += _words(name.replace("_", "-"), value)
     if r.has("lora_config.max_num_adapters_per_replica") and "max_loras" not in options:
-        number = r.whole("lora_config.max_num_adapters_per_replica")
+        number = r.integer("lora_config.max_num_adapters_per_replica")
         line += ["--enable-lora", "--max-loras", str(number)]
         r.put("lora_adapters", None, "lora_config.max_num_adapters_per_replica")
     return line
@@ -171,10 +172,10 @@ def _nested(value: Any) -> Any:
     return tree
 
 
-def found(r: Reading, line: list[str]) -> list[Found]:
+def commands_of_configs(r: Reading, line: list[str]) -> list[CarriedCommand]:
     source = Source(name=r.source.name, text="", words=tuple(line))
     form = form_that_reads(source)
-    return [Found(command=Command(words=tuple(line)), form=form)] if form is not None else []
+    return [CarriedCommand(command=Command(words=tuple(line)), form=form)] if form is not None else []
 
 
 def count(r: Reading) -> None:
@@ -197,7 +198,7 @@ def count(r: Reading) -> None:
     key = next((key for key in REPLICAS if r.has(key)), "")
     replicas = 1
     if key and r.get(key) != "auto":
-        replicas = max(r.whole(key), 1)
+        replicas = max(r.integer(key), 1)
         if replicas > 1_000_000:
             raise r.wrong(key, "a number of replicas")
     r.put("on", None, *(key for key in REPLICAS if r.has(key)))
@@ -214,7 +215,7 @@ def count(r: Reading) -> None:
 
 
 def _size(r: Reading, key: str) -> int:
-    size = r.whole(key, 1)
+    size = r.integer(key, 1)
     if not 1 <= size <= 100_000:
         raise r.wrong(key, "a number from 1 on")
     return size

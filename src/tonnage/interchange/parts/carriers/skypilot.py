@@ -21,7 +21,7 @@ KEYS = frozenset(
     experimental
 """)
 )
-WHOLE = frozenset(
+UNFLATTENED = frozenset(
     ("envs", "secrets", "file_mounts", "resources.accelerators", "resources.labels", "workdir", "volumes")
 )
 # The same: _get_single_resources_schema

@@ -3,7 +3,7 @@
 import shlex
 
 from tonnage.interchange.parts.engines.writing import check_experts
-from tonnage.interchange.written import Written
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.kernel.errors import InvalidInput
 from tonnage.spec import ServingPlan
 
@@ -21,7 +21,7 @@ OPERATOR = (
 )
 
 
-def manifest(w: Written) -> str:
+def manifest(w: PlannedRun) -> str:
     """A manifest of v1beta1, with workers of prefill beside those of decode where the plan parts them."""
     plan = w.serving
     if plan is None or w.answer.serving is None or plan.engine not in IMAGES:
@@ -79,7 +79,7 @@ def _arguments(launch: str, plan: ServingPlan) -> list[str]:
     return arguments
 
 
-def _component(w: Written, plan: ServingPlan, name: str, kind: str, count: int, words: list[str]) -> list[str]:
+def _component(w: PlannedRun, plan: ServingPlan, name: str, kind: str, count: int, words: list[str]) -> list[str]:
     engine = plan.engine
     ranks = int(plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.attention_data_parallel_size)
     node = w.cluster.accelerators_per_host

@@ -72,10 +72,10 @@ class Options(Struct, frozen=True, kw_only=True, dict=True):
     def read(self, r: Reading) -> None:
         """Say of each option what it means; those that were said already stay."""
         for key, option in self.all_counts.items():
-            if not r.is_said(key):
+            if not r.is_explained(key):
                 put_count(r, key, option)
         for key, option in self.shares.items():
-            if r.has(key) and not r.is_said(key):
+            if r.has(key) and not r.is_explained(key):
                 r.put(option, r.number(key), key)
         r.ignore(self.all_ignored)
         for key, (values, why) in self.harmless.items():
@@ -103,7 +103,7 @@ def needs(r: Reading, key: str, values: tuple[str, ...], why: str) -> None:
     """A key that changes nothing where its text is one of these, in small letters, or it is null; false changes
     something only where true is one of them.
     """
-    if r.is_said(key):
+    if r.is_explained(key):
         return
     value = r.values[key]
     text = "" if isinstance(value, list | Mapping) else str(value).lower()
@@ -145,7 +145,7 @@ def size(r: Reading, key: str, default: int = 0) -> int:
         if not 0 <= number < 1e15:
             raise r.wrong(key, "a whole number of usual size")
         return round(number)
-    return r.whole(key, default)
+    return r.integer(key, default)
 
 
 def json_fields(options: Mapping[str, Any], keys: frozenset[str], file: str) -> dict[str, Any]:

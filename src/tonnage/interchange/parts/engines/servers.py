@@ -36,7 +36,7 @@ class Program(Struct, frozen=True, kw_only=True):
     variables: tuple[str, ...] = ()
     negates: bool = True
 
-    def found(self, command: Command) -> "EngineCommand | None":
+    def match(self, command: Command) -> "EngineCommand | None":
         """The options of a command that starts the tool, also behind words of other programs; None where it does
         not.
         """
@@ -95,7 +95,7 @@ class Program(Struct, frozen=True, kw_only=True):
         is the `model`.
         """
         if isinstance(options.get("config"), str):
-            file = source.beside(options["config"])
+            file = source.sibling(options["config"])
             options = self.merged(options, config_values(file.tree, file.name))
         if alone:
             options[model] = alone[0]
@@ -127,7 +127,7 @@ def commands_of(source: Source, *programs: Program) -> Iterator[tuple[Program, E
     """Commands of a source that start one of the tools."""
     for command in _opened(source.commands):
         for program in programs:
-            if engine_command := program.found(command):
+            if engine_command := program.match(command):
                 yield program, engine_command
                 break
 
@@ -187,24 +187,24 @@ def read_servers(r: Reading, servers: Sequence[Server]) -> None:
         count(r, only_size.accelerators, only_size.nodes, only_size.keys)
         return
     inner = [(server, *_read(r, server)) for server in servers]
-    models = {str(each.question.get("model", "")) for _, each, _ in inner} - {""}
+    models = {str(entry.question.get("model", "")) for _, entry, _ in inner} - {""}
     if len(models) > 1 and not r.asker.model:
         raise InvalidInput(
             "{file} starts several models: {models}. Give the command of one, or name it with --model.",
             file=r.source.name,
             models=listed(sorted(models)),
         )
-    decoding = [each for each in inner if each[0].role != PREFILL]
+    decoding = [entry for entry in inner if entry[0].role != PREFILL]
     server, reading, size = (decoding or inner)[0]
     r.values.clear()
     r.take_over(reading)
-    others = [each for each in inner if each[1] is not reading]
+    others = [entry for entry in inner if entry[1] is not reading]
     for other, another, its_size in others:
         _compare(r, reading, another, other.role)
         if its_size.accelerators != size.accelerators:
             _not_alike(r, other.role, its_size, size)
-    prefill = sum(each.replicas * its.copies for each, _, its in inner if each.role == PREFILL)
-    replicas = sum(each.replicas for each, _, _ in inner)
+    prefill = sum(entry.replicas * its.copies for entry, _, its in inner if entry.role == PREFILL)
+    replicas = sum(entry.replicas for entry, _, _ in inner)
     if prefill and decoding:
         r.put("prefill_replicas", prefill, *(key for key in ROLE_KEYS if key in reading.values))
     elif server.role in (PREFILL, DECODE):

@@ -151,7 +151,7 @@ def values_of(words: Mapping[str, Any], source: Source) -> dict[str, Any]:
     options = {key.replace("-", "_"): value for key, value in arguments.items()}
     for name in ("config", "extra_llm_api_options", "extra_engine_args"):
         if isinstance(options.get(name), str):
-            inner = file_values(source.beside(options[name]).tree)
+            inner = file_values(source.sibling(options[name]).tree)
             named = {SHORT.get(key, key) for key in inner}
             options = {key: value for key, value in options.items() if SHORT.get(key, key) not in named} | inner
             options.setdefault(name, arguments.get(name.replace("_", "-")))

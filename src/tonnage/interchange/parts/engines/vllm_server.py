@@ -312,7 +312,7 @@ def _transfer(r: Reading) -> None:
     r.ignore([section])
     role = role_of(r.values)
     for key in r.under(f"{section}."):
-        if r.is_said(key):
+        if r.is_explained(key):
             continue
         if key.endswith(".kv_role") and role:
             r.put("prefill_replicas", None, key)

@@ -117,7 +117,7 @@ def put_deepspeed_file(values: dict[str, Any], source: Source) -> None:
 
 def count_machines(r: Reading) -> None:
     """num_processes is that of all machines together."""
-    nodes, total = (r.whole(key) if r.has(key) else 0 for key in ("num_machines", "num_processes"))
+    nodes, total = (r.integer(key) if r.has(key) else 0 for key in ("num_machines", "num_processes"))
     for key, number in (("num_machines", nodes), ("num_processes", total)):
         if r.has(key) and number < 1 and (key, number) != ("num_processes", -1):
             raise r.wrong(key, FROM_ONE)
@@ -267,7 +267,7 @@ def _megatron(r: Reading) -> None:
     prefix = f"{MEGATRON}.megatron_lm_"
     for name, option in MEGATRON_SAME.items():
         if r.has(f"{prefix}{name}"):
-            r.put(option, r.whole(f"{prefix}{name}"), f"{prefix}{name}")
+            r.put(option, r.integer(f"{prefix}{name}"), f"{prefix}{name}")
     key = f"{prefix}sequence_parallelism"
     if r.has(key):
         r.put("sequence_parallel", r.flag(key), key)

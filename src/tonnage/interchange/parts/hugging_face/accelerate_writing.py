@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.interchange.parts.hugging_face.zero_writing import NVME
-from tonnage.interchange.written import Written
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import listed
 from tonnage.spec import TrainingPlan
@@ -33,7 +33,7 @@ def fills(verb: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
     return filled
 
 
-def write(w: Written) -> str:
+def write(w: PlannedRun) -> str:
     """The config. InvalidInput for what it has no words for."""
     assert w.training is not None
     plan = w.training

@@ -102,7 +102,7 @@ def read_precision(r: Reading, flag: str, mixed: str, loads: str, why: str) -> N
         recipe = own if is_full and not casts else f"{own}-mixed"
     r.put("precision", recipe, *keys, "dtype")
     r.put("precision", recipe, *(key for key in ("bf16", "fp16") if r.has(key)))
-    r.origins["precision"] = tuple(dict.fromkeys(r.written(key) for key in (*keys, "dtype") if r.has(key)))
+    r.origins["precision"] = tuple(dict.fromkeys(r.original_name(key) for key in (*keys, "dtype") if r.has(key)))
     r.ignore(["bf16", "fp16"])
 
 
@@ -124,7 +124,7 @@ def read_adapters(r: Reading, *, is_trl: bool) -> None:
     why = default_of(*TRL) if is_trl else default_of("PEFT", "0.21")
     rank = 16 if is_trl else 8
     if r.has("lora_r"):
-        r.put("lora_rank", r.whole("lora_r"), "lora_r")
+        r.put("lora_rank", r.integer("lora_r"), "lora_r")
     else:
         r.assume("lora_r", rank, "lora_rank", why=why)
     if r.has("lora_dropout"):

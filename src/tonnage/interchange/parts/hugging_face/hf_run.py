@@ -29,8 +29,8 @@ from tonnage.kernel.errors import InvalidInput
 SCRIPT, PROGRAM = "script", "program"  # pseudo keys: what is started, and by which launcher
 # Said by no file: that the config was read, and that the script has a DeepSpeed config and no Trainer.
 READ, PLAIN = "config is read", "program with DeepSpeed alone"
-UNSAID = "which type weights are loaded in is not said: fp32, as mixed precision has it"
-UNSAID_BASE = "which type weights are loaded in is not said: 16 bits, as is usual below adapters"
+UNKNOWN_DTYPE = "which type weights are loaded in is not said: fp32, as mixed precision has it"
+UNKNOWN_BASE_DTYPE = "which type weights are loaded in is not said: 16 bits, as is usual below adapters"
 # trl/accelerate_configs of TRL 1.16, by name.
 PREDEFINED: Mapping[str, Mapping[str, Any]] = {
     "single_gpu": {"distributed_type": "NO", "num_processes": 1},
@@ -99,7 +99,7 @@ def values_of_command(command: Command, source: Source) -> dict[str, Any]:
 
 def values_of_tree(source: Source) -> dict[str, Any]:
     """The keys and values of a file of training arguments, or of accelerate."""
-    return put_files(flattened(tree_of(source), kept=frozenset({"datasets"})), source)
+    return put_files(flattened(tree_of(source), unflattened=frozenset({"datasets"})), source)
 
 
 def put_files(values: dict[str, Any], source: Source) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def _accelerate_values(options: Mapping[str, Any], source: Source) -> dict[str, 
     values = {accelerate.key_of(name) or name: value for name, value in options.items()}
     if isinstance(path := values.get("config_file"), str):
         try:
-            file = source.beside(path)
+            file = source.sibling(path)
         except InvalidInput:
             return values
         values = {**put_files(flattened(tree_of(file)), file), **values}
@@ -152,10 +152,10 @@ def _named_config(own: Mapping[str, Any], source: Source) -> dict[str, Any]:
     if not isinstance(path, str):
         return {}
     try:
-        file = source.beside(path)
+        file = source.sibling(path)
     except InvalidInput:
         return {}
-    values = flattened(tree_of(file), kept=frozenset({"datasets"}))
+    values = flattened(tree_of(file), unflattened=frozenset({"datasets"}))
     for name in script_arguments.MAPPINGS:
         put_mapping(values, name)
     return put_files(values, file) | {"config": path, READ: True}
@@ -297,7 +297,7 @@ def _read_training(r: Reading, kind: str, mixed: str, version: str, trl: bool) -
 
 
 def _precision(r: Reading, flag: str, mixed: str, version: str, trl: bool) -> None:
-    loads, why = "float32", UNSAID
+    loads, why = "float32", UNKNOWN_DTYPE
     if trl:
         why = "default of TRL 1.16"
     elif script_arguments.is_example(r.text(SCRIPT)):
@@ -305,7 +305,7 @@ def _precision(r: Reading, flag: str, mixed: str, version: str, trl: bool) -> No
         if version.startswith("4"):
             loads, why = "float32", "default of transformers 4.57"
     elif r.question.get("method", "full") != "full":
-        loads, why = "bfloat16", UNSAID_BASE
+        loads, why = "bfloat16", UNKNOWN_BASE_DTYPE
     if r.question["runtime"] == "deepspeed" and "precision" in r.question:
         r.ignore(["dtype"], why="DeepSpeed casts the weights")
         keys = [key for key in ("bf16", "fp16", "mixed_precision") if r.has(key)]

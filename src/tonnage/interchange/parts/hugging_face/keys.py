@@ -21,7 +21,7 @@ def put_file(values: dict[str, Any], key: str, source: Source) -> Source | None:
         put_mapping(values, key)
         return None
     try:
-        file = source.beside(path)
+        file = source.sibling(path)
     except InvalidInput:
         return None
     values |= {f"{key}.{name}": value for name, value in flattened(tree_of(file)).items()}

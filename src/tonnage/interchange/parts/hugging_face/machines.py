@@ -97,7 +97,7 @@ def _included(r: Reading) -> tuple[int, int]:
 def _hosts(r: Reading, nodes: int, per_node: int) -> tuple[int, int]:
     """Nodes and accelerators of each, where the hostfile can be read: `worker-1 slots=8`."""
     try:
-        text = r.source.beside(r.text("hostfile")).text
+        text = r.source.sibling(r.text("hostfile")).text
     except InvalidInput:
         if nodes and per_node:
             r.put("on", None, "hostfile")

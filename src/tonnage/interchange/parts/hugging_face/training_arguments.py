@@ -124,7 +124,7 @@ def read_arguments(r: Reading, version: str, recomputes: bool) -> None:
     _run(r)
     _evaluation(r)
     if r.has("dataloader_num_workers"):
-        r.put("data_loader_workers", r.whole("dataloader_num_workers"), "dataloader_num_workers")
+        r.put("data_loader_workers", r.integer("dataloader_num_workers"), "dataloader_num_workers")
     read_others(r)
 
 
@@ -215,8 +215,8 @@ def _kernels(r: Reading) -> None:
 
 def _run(r: Reading) -> None:
     """How long it trains."""
-    if r.has("max_steps") and r.whole("max_steps") > 0:
-        r.put("max_steps", r.whole("max_steps"), "max_steps")
+    if r.has("max_steps") and r.integer("max_steps") > 0:
+        r.put("max_steps", r.integer("max_steps"), "max_steps")
         r.ignore(["num_train_epochs"], why="max_steps counts")
     r.ignore(["max_steps", "num_train_epochs"], why="the size of the data set is not known")
 
@@ -225,8 +225,8 @@ def _evaluation(r: Reading) -> None:
     """An evaluation holds no gradients, but logits of its whole batch."""
     strategy, size = "eval_strategy", "per_device_eval_batch_size"
     often = r.text(strategy, "no") not in ("no", "false")
-    sequences = r.whole(size, 8)
-    if often and sequences > r.whole("per_device_train_batch_size", 8):
+    sequences = r.integer(size, 8)
+    if often and sequences > r.integer("per_device_train_batch_size", 8):
         why = Message(
             "evaluation with {sequences} sequences at once, more than training has, may need more memory",
             sequences=sequences,

@@ -72,7 +72,7 @@ def _number(r: Reading, key: str) -> int | None:
     """A number from 1; None where it is "auto" or not there."""
     if not r.has(key) or r.is_auto(key):
         return None
-    number = r.whole(key)
+    number = r.integer(key)
     if number < 1:
         raise r.wrong(key, "a number from 1, or auto")
     return number
@@ -118,7 +118,7 @@ def _no_product(r: Reading, at: str, micro: int, steps: int, ranks: int) -> Inva
         steps=steps,
         ranks=ranks,
         product=micro * steps * ranks,
-        batch=r.whole(f"{at}{BATCH}"),
+        batch=r.integer(f"{at}{BATCH}"),
     )
 
 

@@ -158,7 +158,7 @@ def _stage(r: Reading, at: str) -> int:
     if not r.has(key):
         r.assume(key, 0, "zero_stage", why=f"default of DeepSpeed {VERSION}")
         return 0
-    stage = r.whole(key)
+    stage = r.integer(key)
     if not 0 <= stage <= 3:
         raise r.wrong(key, "0, 1, 2 or 3")
     r.put("zero_stage", stage, key)
@@ -170,7 +170,7 @@ def _parallel(r: Reading, at: str) -> int:
     tensor = f"{at}tensor_parallel.autotp_size"
     split = 1
     if r.has(tensor):
-        split = max(r.whole(tensor), 1)
+        split = max(r.integer(tensor), 1)
         r.put("tensor_parallel_size", split, tensor)
         if split > 1:
             r.put("sequence_parallel", False, tensor)
@@ -180,8 +180,8 @@ def _parallel(r: Reading, at: str) -> int:
             expect(r, [key], False, 0, 1, why="how it divides the model is not estimated")
     _experts(r, f"{at}expert_parallel.")
     sequence = f"{at}sequence_parallel_size"
-    if r.has(sequence) and r.whole(sequence) > 1:
-        split *= r.whole(sequence)
+    if r.has(sequence) and r.integer(sequence) > 1:
+        split *= r.integer(sequence)
         r.unsure(sequence, "ranks that share a sequence (Ulysses) are not estimated with DeepSpeed")
     r.ignore([sequence])
     ranks = r.num_accelerators
@@ -198,7 +198,7 @@ def _parallel(r: Reading, at: str) -> int:
 
 def _experts(r: Reading, section: str) -> None:
     if r.has(f"{section}enabled") and r.flag(f"{section}enabled") and r.has(f"{section}autoep_size"):
-        r.put("expert_parallel_size", max(r.whole(f"{section}autoep_size"), 1), f"{section}autoep_size")
+        r.put("expert_parallel_size", max(r.integer(f"{section}autoep_size"), 1), f"{section}autoep_size")
         r.ignore([f"{section}enabled", f"{section}preset_model"])
     else:
         expect_section(r, section.rstrip("."), "how it divides the experts is not known")
@@ -236,7 +236,7 @@ def _sizes(r: Reading, section: str, stage: int) -> None:
         elif r.is_auto(key) and name in FILLED:
             assume_auto(r, key, "auto", name, why=FILLED[name])
         else:
-            size = r.whole(key)
+            size = r.integer(key)
             if size < 0:
                 raise r.wrong(key, "a number from 0")
             r.put(name, max(size, least), key)

@@ -14,8 +14,8 @@ from tonnage.interchange.parts.jobs.carried_command import (
 from tonnage.interchange.parts.jobs.manifest import container, pod
 from tonnage.interchange.parts.jobs.yaml_writing import dump
 from tonnage.interchange.parts.words import names
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.interchange.reading import options_of_command
-from tonnage.interchange.written import Written
 from tonnage.kernel.errors import InvalidInput
 
 # Options that the object has words of its own for, or sets by itself.
@@ -27,7 +27,7 @@ _OWN = frozenset(
 )
 
 
-def write(w: Written) -> str:
+def write(w: PlannedRun) -> str:
     one = carried(w)
     split = words_of(one.command)
     if split is None or split[0][:2] != ["vllm", "serve"]:

@@ -32,7 +32,7 @@ PLAIN_WORDS = frozenset(
 )
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class CarriedCommand(Struct, frozen=True, kw_only=True):
     """A command that a tool's format reads. `where`: which container or service has it; `is_behind`: whether another
     program starts it.
     """
@@ -45,9 +45,11 @@ class Found(Struct, frozen=True, kw_only=True):
     is_behind: bool = False
 
 
-def found_in(source: Source, where: str = "", image: str = "", commands: Sequence[Command] = ()) -> list[Found]:
+def carried_commands(
+    source: Source, where: str = "", image: str = "", commands: Sequence[Command] = ()
+) -> list[CarriedCommand]:
     """The commands of a source that formats read, each once."""
-    carried: dict[tuple[str, ...], Found] = {}
+    carried: dict[tuple[str, ...], CarriedCommand] = {}
     looked_at = 0
     for command in commands or source.commands:
         plain = _behind_keywords(command)
@@ -61,7 +63,7 @@ def found_in(source: Source, where: str = "", image: str = "", commands: Sequenc
                 most=MOST_COMMANDS,
             )
         for one in launched(plain, source):
-            if (read := _found(one, source, where, image)) is not None:
+            if (read := _carried_command(one, source, where, image)) is not None:
                 carried.setdefault(
                     (*read.command.words, *(f"{k}={v}" for k, v in read.command.environment.items())), read
                 )
@@ -76,12 +78,12 @@ def _behind_keywords(command: Command) -> Command:
     return command if len(words) == len(command.words) else Command(words=tuple(words), environment=command.environment)
 
 
-def _found(one: Launched, source: Source, where: str, image: str) -> Found | None:
+def _carried_command(one: Launched, source: Source, where: str, image: str) -> CarriedCommand | None:
     """The command as the format reads it that knows it with the fewest launchers in front."""
     for at in range(len(one.stages) - 1, -1, -1):
         stage = one.stages[at]
         if stage.words and (form := form_that_reads(_source_of(stage, source))) is not None:
-            return Found(
+            return CarriedCommand(
                 command=stage,
                 form=form,
                 layers=one.layers,
@@ -110,7 +112,7 @@ def _words(command: Command) -> list[str]:
     return [*(f"{name}={value}" for name, value in own.items()), *command.words]
 
 
-def read_found(r: Reading, commands: Sequence[Found], own: Layer | None = None) -> Found:
+def read_carried(r: Reading, commands: Sequence[CarriedCommand], own: Layer | None = None) -> CarriedCommand:
     """Read the one command there is, and take its question over. InvalidInput where there is none, or several could be
     the one. `own`: what the file says itself of nodes and accelerators, as options of a launcher.
     """
@@ -150,7 +152,7 @@ def _take_allocator(r: Reading, environment: Mapping[str, str]) -> None:
         r.ignore([name])
 
 
-def the_one(r: Reading, commands: Sequence[Found]) -> tuple[Found, Source]:
+def the_one(r: Reading, commands: Sequence[CarriedCommand]) -> tuple[CarriedCommand, Source]:
     """The command, and the source that its format reads: all commands of one engine together, which may be servers
     that share the work.
     """

@@ -111,7 +111,7 @@ class Counter:
         per_node = per_node or self.total or (tasks or self.tasks if tasks > 1 or self.tasks > 1 else 0)
         self.reading.count_machines(nodes=nodes, per_node=per_node, accelerator=named(self.accelerator))
         if nodes > 1 and not per_node:
-            _whole_nodes(self.reading, nodes)
+            _full_nodes(self.reading, nodes)
 
 
 def _may_change(meaning: str, value: Any) -> bool:
@@ -136,7 +136,7 @@ def count(r: Reading, layers: Sequence[Layer], environment: Mapping[str, str]) -
     counter.finish()
 
 
-def _whole_nodes(r: Reading, nodes: int) -> None:
+def _full_nodes(r: Reading, nodes: int) -> None:
     """Nodes of which nothing says how many accelerators are used: all of the usual ones."""
     from tonnage.catalogue.clusters import parts
     from tonnage.catalogue.nodes import node
@@ -158,7 +158,7 @@ def _whole_nodes(r: Reading, nodes: int) -> None:
 
 def number(r: Reading, key: str, default: int = 0) -> int:
     """A whole number from 0 to a million."""
-    value = r.whole(key, default)
+    value = r.integer(key, default)
     if not 0 <= value <= 1_000_000:
         raise r.wrong(key, "a number from 0 to 1,000,000")
     return value

@@ -97,7 +97,7 @@ def _text_of(path: str, source: Source) -> str | None:
         return None
     if not is_there(str(source.folder / path)):
         return None
-    return source.beside(path).text
+    return source.sibling(path).text
 
 
 def _with_environment(script: str, environment: Mapping[str, str]) -> str:

@@ -220,7 +220,7 @@ def _size(r: Reading, key: str) -> int:
     """A size; 0 where it is not said."""
     if not r.has(key):
         return 0
-    value = r.whole(key)
+    value = r.integer(key)
     if not 0 < value <= LARGEST:
         raise r.wrong(key, "a whole number above 0")
     return value
@@ -349,12 +349,12 @@ def _compare(r: Reading) -> None:
     except TonnageError:
         return
     for key, value in (("num-layers", model.decoder.num_layers), ("hidden-size", model.hidden_size)):
-        if r.has(key) and r.whole(key) != value:
+        if r.has(key) and r.integer(key) != value:
             r.notes.append(
                 Message(
                     "{key} is {given} in {file}, and {value} of {model}, which is estimated.",
                     key=key,
-                    given=r.whole(key),
+                    given=r.integer(key),
                     file=r.source.name,
                     value=value,
                     model=r.asker.model,

@@ -18,7 +18,7 @@ def size(r: Reading, key: str, default: int = 1) -> int:
     """A number of ranks, layers or sequences: at least 1."""
     if not r.has(key):
         return default
-    value = r.whole(key)
+    value = r.integer(key)
     if not 0 < value <= LARGEST:
         raise r.wrong(key, "a whole number above 0")
     return value

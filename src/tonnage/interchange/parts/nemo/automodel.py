@@ -121,7 +121,7 @@ def read_config(r: Reading) -> None:
 def _size(r: Reading, key: str, default: int = 1) -> int:
     if not r.has(key) or str(r.get(key)).lower() in ("none", "auto"):
         return default
-    value = r.whole(key)
+    value = r.integer(key)
     if not 0 < value <= LARGEST:
         raise r.wrong(key, "a whole number above 0")
     return value
@@ -181,7 +181,7 @@ def _of_target(target: str) -> str:
 
 def _batch(r: Reading) -> None:
     length = "packed_sequence.packed_sequence_size"
-    if r.has(length) and r.whole(length) > 0:
+    if r.has(length) and r.integer(length) > 0:
         r.put("sequence_length", _size(r, length), length)
         r.put("packing", True, length)
     elif r.has("dataset.seq_len"):
@@ -253,7 +253,7 @@ def _step(r: Reading) -> None:
         known = {"flash_attention_2": "flash", "flash_attention_3": "flash", "sdpa": "sdpa", "eager": "eager"}
         r.put("attention", r.choice(attention, known), attention)
     workers = "dataloader.num_workers"
-    r.put("data_loader_workers", r.whole(workers) if r.has(workers) else None, workers)
+    r.put("data_loader_workers", r.integer(workers) if r.has(workers) else None, workers)
     for section, why in (
         ("fp8.", "fp8 of Automodel is not estimated"),
         ("compile.", "a compiled step is not estimated"),

@@ -186,7 +186,7 @@ def recipe_values(source: Source) -> dict[str, Any]:
     """What a recipe assigns, and the keyword arguments whose names are known; the model that a call names."""
     recipe = Recipe(source.text, source.name)
     values: dict[str, Any] = dict(recipe.assigned)
-    for name, value in recipe.given.items():
+    for name, value in recipe.keywords.items():
         if _target(name) and name not in {key.rpartition(".")[2] for key in values}:
             values[name] = value
     for call, text in recipe.calls:
@@ -200,13 +200,13 @@ def recipe_values(source: Source) -> dict[str, Any]:
         if match := _GPUS.search(name):
             values.setdefault("gpus_of_function", f"{match[1]}x{match[2]}")
     for name in ("hf_path", "pretrained_model_name_or_path", "hf_model_id"):
-        if isinstance(recipe.given.get(name), str):
-            values.setdefault("model_name", recipe.given[name])
+        if isinstance(recipe.keywords.get(name), str):
+            values.setdefault("model_name", recipe.keywords[name])
     for call, _ in recipe.calls:
         if call.rpartition(".")[2] in ADAPTERS:
             values.setdefault("peft", call.rpartition(".")[2])
-    if recipe.given.get("peft_scheme"):
-        values["peft_scheme"] = recipe.given["peft_scheme"]
+    if recipe.keywords.get("peft_scheme"):
+        values["peft_scheme"] = recipe.keywords["peft_scheme"]
     classes = [name.rpartition(".")[2] for name, _ in recipe.calls]
     for name in [*classes, *re.findall(r"\b(\w+Config\d+\w*)\b", source.text)]:
         if match := re.fullmatch(r"(\w+?)Config(\d+x?\d*B\w*)", name):
@@ -231,7 +231,7 @@ def read_recipe(r: Reading) -> None:
     """Read a recipe or config as arguments of Megatron."""
     _named_model(r)
     _names(r)
-    nodes, per_node = (r.whole(key) if r.has(key) else 0 for key in MACHINES)
+    nodes, per_node = (r.integer(key) if r.has(key) else 0 for key in MACHINES)
     r.count_machines(nodes=max(0, nodes), per_node=max(0, per_node))
     r.put("on", None, *MACHINES)
     if r.has("gpus_of_function"):
@@ -242,7 +242,7 @@ def read_recipe(r: Reading) -> None:
         r.put("on", None, "gpus_of_function")
     _precision(r)
     r.fill(DEFAULTS)
-    if r.has("expert-model-parallel-size") and r.whole("expert-model-parallel-size") > 1:
+    if r.has("expert-model-parallel-size") and r.integer("expert-model-parallel-size") > 1:
         r.fill(OF_EXPERTS)
     read_arguments(r)
     read_fields(r)

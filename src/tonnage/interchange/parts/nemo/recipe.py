@@ -13,15 +13,16 @@ _TYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "float8_e4m3
 
 
 class Recipe:
-    """What was found.
+    """What a recipe in Python says.
 
-    assigned: dotted name without the variable in front -> value; `given`: name of a keyword argument -> value, of calls
+    assigned: dotted name without the variable in front -> value
+    keywords: name of a keyword argument of a call -> value
     calls: dotted names of what is called, with the first argument that is a text; `functions`: names of functions
     """
 
     def __init__(self, text: str, name: str):
         self.assigned: dict[str, Any] = {}
-        self.given: dict[str, Any] = {}
+        self.keywords: dict[str, Any] = {}
         self.calls: list[tuple[str, str]] = []
         self.functions: list[str] = []
         self._constants: dict[str, Any] = {}
@@ -44,7 +45,7 @@ class Recipe:
             for keyword in node.keywords:
                 is_known, value = self._value(keyword.value)
                 if keyword.arg and is_known:
-                    self.given.setdefault(keyword.arg, value)
+                    self.keywords.setdefault(keyword.arg, value)
 
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
         is_known, plain = self._value(value)

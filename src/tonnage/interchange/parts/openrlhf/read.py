@@ -129,7 +129,7 @@ def read_run(r: Reading) -> None:
 def size(r: Reading, key: str, default: int) -> int:
     if not r.has(key):
         return default
-    value = r.whole(key)
+    value = r.integer(key)
     if not 0 < value <= LARGEST:
         raise r.wrong(key, "a whole number above 0")
     return value
@@ -234,7 +234,7 @@ def _engine(r: Reading, shares: bool) -> None:
 
 
 def _states(r: Reading, own: str, is_rl: bool) -> None:
-    stage = r.whole("ds.zero-stage", 2) if r.has("ds.zero-stage") else 2
+    stage = r.integer("ds.zero-stage", 2) if r.has("ds.zero-stage") else 2
     if not 0 <= stage <= 3:
         raise r.wrong("ds.zero-stage", "0, 1, 2 or 3")
     r.put("zero_stage", stage, "ds.zero-stage")
@@ -258,7 +258,7 @@ def _states(r: Reading, own: str, is_rl: bool) -> None:
                 r.put("optimizer", known[kind], key)
             else:
                 r.unsure(key, "the states of Muon in DeepSpeed are not estimated")
-    rank = r.whole("ds.lora.rank") if r.has("ds.lora.rank") else 0
+    rank = r.integer("ds.lora.rank") if r.has("ds.lora.rank") else 0
     if rank > 0:
         keys = ("ds.lora.rank", "ds.load-in-4bit")
         method = "qlora" if on(r, "ds.load-in-4bit") else "lora"
@@ -291,7 +291,7 @@ def _step(r: Reading, own: str) -> None:
         r.put("tensor_parallel_size", size(r, "ds.tensor-parallel-size", 1), "ds.tensor-parallel-size")
     if size(r, "ds.ring-attn-size", 1) > 1:
         r.put("context_parallel_size", size(r, "ds.ring-attn-size", 1), "ds.ring-attn-size")
-    workers = r.whole("data.dataloader-num-workers") if r.has("data.dataloader-num-workers") else None
+    workers = r.integer("data.dataloader-num-workers") if r.has("data.dataloader-num-workers") else None
     r.put("data_loader_workers", workers, "data.dataloader-num-workers")
     for name, why in (
         ("ds.use-liger-kernel", "Liger's kernels are estimated with the runtime transformers alone"),

@@ -16,7 +16,7 @@ def accelerate_values(source: Source, launch: dict[str, Any]) -> dict[str, Any]:
     """The keys of the file that a launch names; its own options are above them, and are taken out of `launch`."""
     values: dict[str, Any] = {}
     if isinstance(path := launch.get(FILE), str):
-        file = source.beside(path)
+        file = source.sibling(path)
         values = flattened(tree_of(file))
         accelerate.put_deepspeed_file(values, file)
     for name in [name for name in launch if name.startswith(PREFIX)]:

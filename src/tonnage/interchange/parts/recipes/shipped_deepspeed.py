@@ -87,7 +87,7 @@ def _tree(r: Reading, shipped: Mapping[str, Mapping[str, Any]]) -> Mapping[str, 
         return text_source(path, KEY).tree
     known = shipped.get(PurePath(path).name)
     try:
-        tree = tree_of(r.source.beside(path))
+        tree = tree_of(r.source.sibling(path))
     except InvalidInput:
         if known is None:
             raise

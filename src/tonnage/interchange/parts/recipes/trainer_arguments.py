@@ -102,10 +102,10 @@ def read_trainer(r: Reading, tool: Trainer, sharded: str) -> None:
     if r.has(steps):
         r.put("num_microbatches", r.positive(steps), steps)
     if r.has("max_steps"):
-        most = r.whole("max_steps", -1)
+        most = r.integer("max_steps", -1)
         r.put("max_steps", most if most > 0 else None, "max_steps")
     if r.has("dataloader_num_workers"):
-        r.put("data_loader_workers", r.whole("dataloader_num_workers"), "dataloader_num_workers")
+        r.put("data_loader_workers", r.integer("dataloader_num_workers"), "dataloader_num_workers")
     if r.has("per_device_eval_batch_size"):
         micro = int(r.question.get("micro_batch_size", 1))
         if r.positive("per_device_eval_batch_size") > 4 * micro:
@@ -114,7 +114,7 @@ def read_trainer(r: Reading, tool: Trainer, sharded: str) -> None:
     _checkpoints(r, tool)
     put_optimizer(r, "optim", tool.optimizer)
     if r.flag("use_liger_kernel"):
-        put_liger(r, ["use_liger_kernel"], whole=True)
+        put_liger(r, ["use_liger_kernel"], all_kernels=True)
     r.ignore(["use_liger_kernel"])
     expands = expands_segments(r)
     if expands is not None and sharded != DEEPSPEED:

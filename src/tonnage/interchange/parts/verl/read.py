@@ -169,9 +169,9 @@ def _replicas(r: Reading) -> int:
 def _steps(r: Reading, prompts: int) -> None:
     """Updates of the run: several for each batch of prompts."""
     key = "trainer.total_training_steps"
-    if r.has(key) and r.whole(key) > 0:
+    if r.has(key) and r.integer(key) > 0:
         steps = max(1, size(r, "data.train_batch_size", 1024) // prompts) * size(r, f"{ACTOR}ppo_epochs", 1)
-        r.put("max_steps", r.whole(key) * steps, key, "data.train_batch_size", f"{ACTOR}ppo_epochs")
+        r.put("max_steps", r.integer(key) * steps, key, "data.train_batch_size", f"{ACTOR}ppo_epochs")
     r.ignore(["data.train_batch_size", f"{ACTOR}ppo_epochs", "trainer.total_epochs"], why="the length of the run")
 
 

@@ -13,7 +13,7 @@ def size(r: Reading, key: str, default: int = 0) -> int:
     """A size of at least 1; the default where it is not said."""
     if not r.has(key):
         return default
-    value = r.whole(key)
+    value = r.integer(key)
     if not 0 < value <= LARGEST:
         raise r.wrong(key, "a whole number above 0")
     return value
@@ -24,4 +24,4 @@ def on(r: Reading, key: str, default: bool = False) -> bool:
 
 
 def size_or_0(r: Reading, key: str) -> int:
-    return r.whole(key) if r.has(key) else 0
+    return r.integer(key) if r.has(key) else 0

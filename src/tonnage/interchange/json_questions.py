@@ -62,13 +62,13 @@ def exported(question: Mapping[str, Any], within: Reach = Reach(), edit: Source 
         raise InvalidInput("{@format} is needed: the name of a format, such as vllm. Got {got}.", got=shown(form))
     rest = {name: value for name, value in question.items() if name not in ("verb", "format")}
     with limited(within):
-        written = export(form, str(verb), rest, edit)
+        result = export(form, str(verb), rest, edit)
         document = ExportDocument(
             verb="train" if verb == "train" else "serve",
             format=form,
-            text=written.text,
-            ending=written.ending,
-            lacks=list(written.lacks),
+            text=result.text,
+            ending=result.ending,
+            lacks=list(result.lacks),
         )
         return Reply(document, 0, words_of(str(verb), rest))
 

@@ -14,7 +14,7 @@ else:
     Answer = Any
 
 
-class Written(Struct, frozen=True, kw_only=True):
+class PlannedRun(Struct, frozen=True, kw_only=True):
     """What a format writes from.
 
     verb: `train` or `serve`; `model`, `cluster`: those of the question; `place`: the model as a loader finds it
@@ -31,6 +31,6 @@ class Written(Struct, frozen=True, kw_only=True):
     training: TrainingPlan | None = None
     serving: ServingPlan | None = None
 
-    def asked(self, option: str) -> bool:
+    def is_set(self, option: str) -> bool:
         """Whether the question says this option, or it was chosen."""
         return self.question.get(option) is not None

@@ -8,9 +8,9 @@ from msgspec import Struct
 from tonnage.documents.interchange.diagnose import Cause, Phase
 from tonnage.interchange.diagnose.log import Log
 from tonnage.interchange.diagnose.numbers import Number
+from tonnage.interchange.diagnose.patterns import FAILED, FILLS, FOLLOWS, SAYS_CAUSE, Hit, hits
 from tonnage.interchange.diagnose.phases import cause_of, phase_of, traceback_of
 from tonnage.interchange.diagnose.readers import facts, failures, pytorch
-from tonnage.interchange.diagnose.signs import FAILED, FILLS, FOLLOWS, SAYS_CAUSE, Hit, hits
 from tonnage.interchange.diagnose.tools import SERVE, Tool, tool_of
 from tonnage.kernel.units import GIB, MIB
 
