@@ -21,7 +21,7 @@ from tonnage.interchange.diagnose.fixes.estimated import NOT_ESTIMATED, estimate
 from tonnage.interchange.diagnose.fixes.rules import OF_LOG, fixes_by_rule, leads
 from tonnage.interchange.diagnose.log import Log
 from tonnage.interchange.diagnose.patterns import FAILED
-from tonnage.interchange.diagnose.run_command import carried
+from tonnage.interchange.diagnose.run_command import command_of_run
 from tonnage.interchange.diagnose.sentences import cause_sentence, logits_sentence
 from tonnage.interchange.diagnose.tools import SERVE, TRAIN
 from tonnage.interchange.reading import Asker
@@ -88,7 +88,7 @@ def _evidence(failure: Failure) -> list[EvidenceDocument]:
         EvidenceDocument(
             line=hit.line.number,
             text=hit.line.text.strip()[:LONGEST],
-            failed=hit.sign.strength >= FAILED or hit.index == failure.hit.index,
+            failed=hit.pattern.strength >= FAILED or hit.index == failure.hit.index,
             rank=hit.line.rank,
         )
         for hit in failure.evidence
@@ -119,7 +119,7 @@ def _estimated_run(log: Log, failure: Failure, run: Run, warnings: list[str]) ->
     """What the log or whoever asks says of the run, and its estimate where that is enough."""
     understood = run.understood
     if understood is None and run.options is None:
-        command = carried(log, run.asker)
+        command = command_of_run(log, run.asker)
         understood = command.understood
         if understood is None and command.problem:
             warnings.append(Message(NOT_ESTIMATED_RUN, why=command.problem))

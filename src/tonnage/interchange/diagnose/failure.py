@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.documents.interchange.diagnose import Cause, Phase
 from tonnage.interchange.diagnose.log import Log
@@ -47,14 +48,14 @@ class Failure(Struct, frozen=True, kw_only=True, dict=True):
 
 def failure_of(log: Log) -> Failure | None:
     """The failure; None where no line says that memory ran out."""
-    candidates = sorted(hits(log, failures()), key=lambda hit: (hit.index, -hit.sign.strength))
-    main = _main(log, [hit for hit in candidates if hit.sign.strength > FILLS])
+    candidates = sorted(hits(log, failures()), key=lambda hit: (hit.index, -hit.pattern.strength))
+    main = _main(log, [hit for hit in candidates if hit.pattern.strength > FILLS])
     if main is None:
         return None
     matches = [_with_message(log, hit) for hit in candidates]
     main = _with_message(log, main)
     frames = "\n".join(line.text for line in traceback_of(log, main.index, main.line.rank))
-    tool = tool_of(log, main.sign.tool, frames)
+    tool = tool_of(log, main.pattern.tool, frames)
     phase = _phase(log, main, matches, frames, tool)
     numbers = (*_own_numbers(main, matches), *_facts(log, main))
     values: dict[str, float] = {}
@@ -72,14 +73,14 @@ def failure_of(log: Log) -> Failure | None:
         numbers=_without_repeats(numbers),
         evidence=_evidence(log, main, matches),
         ranks=_ranks(matches),
-        is_certain=main.sign.strength > FOLLOWS,
+        is_certain=main.pattern.strength > FOLLOWS,
     )
 
 
 def _ranks(matches: Sequence[Hit]) -> tuple[str, ...]:
     """The ranks whose memory ran out."""
     return tuple(
-        sorted({hit.line.rank for hit in matches if hit.line.rank and hit.sign.strength >= FAILED}, key=_order)
+        sorted({hit.line.rank for hit in matches if hit.line.rank and hit.pattern.strength >= FAILED}, key=_order)
     )
 
 
@@ -93,20 +94,20 @@ def _main(log: Log, candidates: Sequence[Hit]) -> Hit | None:
     the same memory that says it.
     """
     lasting = [hit for hit in candidates if not _is_tried_again(log, hit)] or candidates
-    certain = [hit for hit in lasting if hit.sign.strength >= FAILED]
+    certain = [hit for hit in lasting if hit.pattern.strength >= FAILED]
     if not certain:
-        telling = [hit for hit in lasting if hit.sign.phase is not None]
+        telling = [hit for hit in lasting if hit.pattern.phase is not None]
         return next(iter(telling or lasting), None)
     first = certain[0]
-    if first.sign.strength == SAYS_CAUSE:
+    if first.pattern.strength == SAYS_CAUSE:
         return first
     return next(
         (
             hit
             for hit in certain
-            if hit.sign.strength == SAYS_CAUSE
-            and hit.sign.host == first.sign.host
-            and hit.sign.phase != "communication"
+            if hit.pattern.strength == SAYS_CAUSE
+            and hit.pattern.host == first.pattern.host
+            and hit.pattern.phase != "communication"
             and hit.index - first.index <= NEAR
         ),
         first,
@@ -119,39 +120,39 @@ def _is_tried_again(log: Log, hit: Hit) -> bool:
 
 def _with_message(log: Log, hit: Hit) -> Hit:
     """With the numbers of an allocator's message, which may go over several lines."""
-    if hit.sign.tool != pytorch.PYTORCH or hit.numbers:
+    if hit.pattern.tool != pytorch.PYTORCH or hit.numbers:
         return hit
     text = pytorch.message(log, hit)
-    return Hit(sign=hit.sign, index=hit.index, line=hit.line, numbers=tuple(pytorch.numbers(text, hit.line.number)))
+    return replace(hit, numbers=tuple(pytorch.numbers(text, hit.line.number)))
 
 
 def _phase(log: Log, main: Hit, matches: Sequence[Hit], frames: str, tool: Tool) -> Phase:
-    if main.sign.phase is not None:
-        return main.sign.phase
+    if main.pattern.phase is not None:
+        return main.pattern.phase
     phase_of_frames = phase_of(f"{frames}\n{main.line.text}", log, main.index, tool.verb == SERVE)
     if phase_of_frames not in ("unknown", "forward", "serving"):
         return phase_of_frames
-    nearby = (hit.sign.phase for hit in matches if hit.sign.phase and abs(hit.index - main.index) <= NEAR)
+    nearby = (hit.pattern.phase for hit in matches if hit.pattern.phase and abs(hit.index - main.index) <= NEAR)
     return next((phase for phase in nearby if phase != "host"), phase_of_frames)
 
 
 def _grows(main: Hit, matches: Sequence[Hit], phase: Phase, frames: str) -> Cause:
     """What grows in the phase."""
-    if main.sign.cause is not None:
-        return main.sign.cause
+    if main.pattern.cause is not None:
+        return main.pattern.cause
     if phase in ("loading weights", "cache allocation", "graph capture"):
         return cause_of(phase, frames)
     nearby = (
-        hit.sign.cause
+        hit.pattern.cause
         for hit in matches
-        if hit.sign.cause and hit.sign.phase == phase and abs(hit.index - main.index) <= NEAR
+        if hit.pattern.cause and hit.pattern.phase == phase and abs(hit.index - main.index) <= NEAR
     )
     return next(nearby, cause_of(phase, frames))
 
 
 def _cause(main: Hit, tool: Tool, values: Mapping[str, float], grows: Cause) -> Cause:
     """The cause: what other processes hold, or what is free in pieces, before what grows."""
-    if main.sign.host or main.sign.strength == SAYS_CAUSE:
+    if main.pattern.host or main.pattern.strength == SAYS_CAUSE:
         return grows
     tried = values.get("tried", 0.0)
     total, free = values.get("total", 0.0), values.get("free", 0.0)
@@ -180,7 +181,7 @@ def _held_by_others(values: Mapping[str, float], total: float, free: float) -> b
 def _own_numbers(main: Hit, matches: Sequence[Hit]) -> list[Number]:
     """Those of the failure, and of the allocator's message that is nearest to it."""
     near = [hit for hit in matches if hit.numbers and hit is not main and abs(hit.index - main.index) <= NEAR]
-    near = [hit for hit in near if hit.line.rank == main.line.rank and hit.sign.host == main.sign.host]
+    near = [hit for hit in near if hit.line.rank == main.line.rank and hit.pattern.host == main.pattern.host]
     near.sort(key=lambda hit: abs(hit.index - main.index))
     nearest = near[0].numbers if near else ()
     return [*main.numbers, *nearest]
@@ -210,7 +211,7 @@ def _evidence(log: Log, main: Hit, matches: Sequence[Hit]) -> tuple[Hit, ...]:
     """The line of the failure first, then others that say so, then lines that have numbers, without repeats."""
     lines: dict[int, Hit] = {main.index: main}
     seen = {main.line.text}
-    others = [hit for hit in matches if hit.sign.strength > FILLS and hit.line.rank in ("", main.line.rank)]
+    others = [hit for hit in matches if hit.pattern.strength > FILLS and hit.line.rank in ("", main.line.rank)]
     with_numbers = sorted(hits(log, facts()), key=lambda hit: abs(hit.index - main.index))
     for hit in (*others, *with_numbers):
         if hit.index not in lines and hit.line.text not in seen and len(lines) < MOST_EVIDENCE:

@@ -1,4 +1,4 @@
-"""What lines of a log mean: a sign is a pattern with a tool, a phase and a cause, or with numbers alone."""
+"""What lines of a log mean: patterns with a tool, a phase and a cause, or with numbers alone."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,16 +12,16 @@ from tonnage.interchange.diagnose.numbers import Number, amount, size
 # How much a line says: the cause itself; that an allocation failed; what may have other causes too.
 SAYS_CAUSE, FAILED, FOLLOWS = 3, 2, 1
 FILLS = 0  # it says nothing alone, and more of a failure beside it
-MOST = 60  # lines of a sign that are looked at, from the start of a log and from its end
+MOST = 60  # lines of a pattern that are looked at, from the start of a log and from its end
 WITH_UNIT = "size"  # the unit of a group whose text has its own
 _BYTES = frozenset({WITH_UNIT, "bytes", "kib", "mib", "gib", "mb", "gb"})
 
 
-class Sign(Struct, frozen=True, kw_only=True):
+class LinePattern(Struct, frozen=True, kw_only=True):
     """A line of a tool.
 
     hint: characters that every such line has; they are searched for before the pattern is tried
-    pattern: its named groups are numbers; `units` says of what: name -> unit, `size` where the text has its own
+    regex: its named groups are numbers; `units` says of what: name -> unit, `size` where the text has its own
     phase, cause: what it says of a failure, "" where it leaves that open
     strength: 0 of a line that tells numbers alone
     device: of which memory it tells
@@ -29,7 +29,7 @@ class Sign(Struct, frozen=True, kw_only=True):
 
     tool: str
     hint: str
-    pattern: re.Pattern[str]
+    regex: re.Pattern[str]
     units: Mapping[str, str] = {}
     phase: Phase | None = None
     cause: Cause | None = None
@@ -38,15 +38,12 @@ class Sign(Struct, frozen=True, kw_only=True):
 
 
 class Hit(Struct, frozen=True, kw_only=True):
-    """A line that a sign matches, with its numbers. `index`: of the line in the log."""
+    """A line that a pattern matches, with its numbers. `index`: of the line in the log."""
 
-    sign: Sign
+    pattern: LinePattern
     index: int
     line: Line
     numbers: tuple[Number, ...]
-
-    def value(self, name: str) -> float | None:
-        return next((number.value for number in self.numbers if number.name == name), None)
 
 
 def failure(
@@ -59,12 +56,12 @@ def failure(
     strength: int = FAILED,
     host: bool = False,
     **units: str,
-) -> Sign:
+) -> LinePattern:
     """A line that says that memory ran out; without a pattern the hint is all of it."""
-    return Sign(
+    return LinePattern(
         tool=tool,
         hint=hint,
-        pattern=re.compile(pattern or re.escape(hint)),
+        regex=re.compile(pattern or re.escape(hint)),
         units=units,
         phase=phase,
         cause=cause,
@@ -73,21 +70,22 @@ def failure(
     )
 
 
-def fact(tool: str, hint: str, pattern: str, **units: str) -> Sign:
+def fact(tool: str, hint: str, pattern: str, **units: str) -> LinePattern:
     """A line that has numbers. A group's name is the number's; `units` says its unit."""
-    return Sign(tool=tool, hint=hint, pattern=re.compile(pattern), units=units)
+    return LinePattern(tool=tool, hint=hint, regex=re.compile(pattern), units=units)
 
 
-def hits(log: Log, signs: tuple[Sign, ...]) -> Iterator[Hit]:
-    """Every line that a sign matches."""
-    for sign in signs:
-        if sign.hint not in log.text:
+def hits(log: Log, patterns: tuple[LinePattern, ...]) -> Iterator[Hit]:
+    """Every line that a pattern matches."""
+    for line_pattern in patterns:
+        if line_pattern.hint not in log.text:
             continue
-        for index in log.with_literal(sign.hint, MOST):
+        for index in log.with_literal(line_pattern.hint, MOST):
             line = log.at(index)
-            match = sign.pattern.search(line.text)
+            match = line_pattern.regex.search(line.text)
             if match is not None:
-                yield Hit(sign=sign, index=index, line=line, numbers=tuple(_numbers(match, sign.units, line.number)))
+                numbers = tuple(_numbers(match, line_pattern.units, line.number))
+                yield Hit(pattern=line_pattern, index=index, line=line, numbers=numbers)
 
 
 def _numbers(match: re.Match[str], units: Mapping[str, str], line: int) -> Iterator[Number]:

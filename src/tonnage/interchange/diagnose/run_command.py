@@ -48,14 +48,14 @@ _GPU = re.compile(
 )
 
 
-class Carried(Struct, frozen=True, kw_only=True):
+class RunCommand(Struct, frozen=True, kw_only=True):
     """What a log says of the run: what was understood of its command, or why it was not."""
 
     understood: Understood | None = None
     problem: str = ""
 
 
-def carried(log: Log, asker: Asker) -> Carried:
+def command_of_run(log: Log, asker: Asker) -> RunCommand:
     """The first command or list of arguments in a log that can be read."""
     on = asker.on or machine_of(log)
     asker = Asker(model=asker.model, on=on, tool=asker.tool, version=asker.version, is_lenient=True)
@@ -66,10 +66,10 @@ def carried(log: Log, asker: Asker) -> Carried:
         except TonnageError:
             continue
         try:
-            return Carried(understood=understood(source, asker))
+            return RunCommand(understood=understood(source, asker))
         except TonnageError as error:
             problem = problem or str(error)
-    return Carried(problem=problem)
+    return RunCommand(problem=problem)
 
 
 def machine_of(log: Log) -> str:

@@ -199,7 +199,7 @@ def _share(failure: Failure, grows: Cause) -> Rule | None:
     if usual is None:
         return None
     direction = SHARE.get((failure.phase, grows))
-    if failure.phase == "cache allocation" and failure.hit.sign.tool == "pytorch":
+    if failure.phase == "cache allocation" and failure.hit.pattern.tool == "pytorch":
         direction = DOWN  # the cache was larger than what was free
     if tool == "tensorrt-llm" and failure.phase == "cache allocation" and grows == "kv cache":
         direction = DOWN  # of the memory that is free after the weights
