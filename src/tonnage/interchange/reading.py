@@ -107,6 +107,15 @@ class Reading:
             raise self.wrong(key, FROM_ONE)
         return number
 
+    def size(self, key: str, default: int = 0, largest: int = 10**7) -> int:
+        """A whole number from 1 to `largest`; `default`, which may be 0, where there is none."""
+        if not self.has(key):
+            return default
+        number = self.integer(key)
+        if not 0 < number <= largest:
+            raise self.wrong(key, "a whole number above 0")
+        return number
+
     def number(self, key: str, default: float = 0.0) -> float:
         value = self.get(key, default)
         try:

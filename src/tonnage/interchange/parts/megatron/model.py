@@ -218,12 +218,7 @@ def _of_tokenizer(r: Reading) -> int:
 
 def _size(r: Reading, key: str) -> int:
     """A size; 0 where it is not said."""
-    if not r.has(key):
-        return 0
-    value = r.integer(key)
-    if not 0 < value <= LARGEST:
-        raise r.wrong(key, "a whole number above 0")
-    return value
+    return r.size(key, largest=LARGEST)
 
 
 def _is_grouped(r: Reading) -> bool:

@@ -88,7 +88,6 @@ IGNORED_KEYS = (
     "distributed.offload_policy",
     "distributed.defer_fsdp_grad_sync",
 )
-LARGEST = 10**7
 
 
 def is_tree(tree: Mapping[str, Any]) -> bool:
@@ -119,12 +118,7 @@ def read_config(r: Reading) -> None:
 
 
 def _size(r: Reading, key: str, default: int = 1) -> int:
-    if not r.has(key) or str(r.get(key)).lower() in ("none", "auto"):
-        return default
-    value = r.integer(key)
-    if not 0 < value <= LARGEST:
-        raise r.wrong(key, "a whole number above 0")
-    return value
+    return default if str(r.get(key)).lower() in ("none", "auto") else r.size(key, default)
 
 
 def _machines(r: Reading) -> None:
