@@ -74,9 +74,9 @@ def test_a_key_that_changes_nothing_at_its_default_makes_unsure_elsewhere():
 @pytest.mark.parametrize(
     ("take", "value"),
     [
-        ("whole", "many"),
-        ("whole", 1.5),
-        ("whole", True),
+        ("integer", "many"),
+        ("integer", 1.5),
+        ("integer", True),
         ("number", [1]),
         ("number", 1e30),
         ("flag", "perhaps"),
@@ -86,6 +86,19 @@ def test_a_key_that_changes_nothing_at_its_default_makes_unsure_elsewhere():
 def test_a_value_of_the_wrong_kind_is_refused_with_file_key_and_value(take, value):
     with pytest.raises(InvalidInput, match=r"cfg\.yml: seq must be"):
         getattr(reading({"seq": value}), take)("seq")
+
+
+def test_a_size_is_a_whole_number_above_0_with_a_limit():
+    r = reading({"seq": "4096", "none": 0, "huge": 10**8})
+    assert (r.size("seq"), r.size("missing"), r.size("missing", 8), r.size("huge", largest=10**9)) == (
+        4096,
+        0,
+        8,
+        10**8,
+    )
+    for key in ("none", "huge"):
+        with pytest.raises(InvalidInput, match=rf"cfg\.yml: {key} must be a whole number above 0"):
+            r.size(key)
 
 
 def test_numbers_and_switches_may_be_written_as_texts():
