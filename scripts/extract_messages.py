@@ -43,7 +43,7 @@ LEFT_OUT = (
     "interchange/diagnose/readers",
     "interchange/diagnose/phases.py",
     "interchange/diagnose/tools.py",
-    "interchange/diagnose/asked.py",
+    "interchange/diagnose/run_command.py",
     "interchange/diagnose/fixes/flags.py",
     "interchange/logs",
     # what is written for other tools, which is in English in every language

@@ -26,7 +26,7 @@ QUESTION = (
     *("--no-advice", "--as-is", "--json"),
 )
 MAX_LINE = 120
-TABLES_OF_FACTS = ("architectures", "runtimes", "formulas", "formats")  # one file for each of them
+TABLES_OF_FACTS = ("architectures", "runtimes", "formulas")  # one file for each of them
 FRAMEWORKS = ("fsdp2", "megatron", "deepspeed", "ddp", "transformers", "nanotron", "torchtune", "unsloth", "litgpt")
 
 

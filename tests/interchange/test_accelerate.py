@@ -243,7 +243,7 @@ def test_the_batch_of_a_config_without_a_script_stays_open():
 
 
 def test_the_launcher_of_another_tool_is_less_sure():
-    from tonnage.interchange.formats.accelerate import recognises
+    from tonnage.interchange.formats.trainers.accelerate import recognises
     from tonnage.interchange.source import command_source
 
     assert recognises(command_source(["accelerate launch -m axolotl.cli.train config.yml"])) == 5

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import tonnage
 from tonnage.cli import main
-from tonnage.interchange.asked import checked, exported
 from tonnage.interchange.check import understood
+from tonnage.interchange.json_questions import checked, exported
 from tonnage.interchange.reading import Asker
 from tonnage.interchange.source import command_source, text_source
 from tonnage.kernel.errors import InvalidInput, TonnageError
@@ -143,6 +143,14 @@ def test_bad_input_says_what_is_wrong_and_ends_with_64(capsys, words, says):
     status, out, err = printed(capsys, *words)
     assert (status, out) == (64, "")
     assert says in err
+
+
+@pytest.mark.parametrize("name", ["run.sh", "config.yaml", "config.json", "config.toml"])
+def test_an_empty_file_is_called_empty(capsys, tmp_path, name):
+    (tmp_path / name).write_text("\n")
+    status, _, err = printed(capsys, "check", str(tmp_path / name), "--on", "h100")
+    assert status == 64
+    assert f"{name} is empty." in err
 
 
 @pytest.mark.parametrize("shape", ["github", "markdown", "sarif"])

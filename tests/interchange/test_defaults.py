@@ -13,8 +13,8 @@ def reading(**values):
 def test_a_default_that_is_filled_in_is_read_like_a_value_and_shown_as_assumed():
     r = reading(batch=4)
     r.fill({"batch": 1, "shards": 3, "seed": 7})
-    r.put("micro_batch_size", r.whole("batch"), "batch")
-    r.put("zero_stage", r.whole("shards"), "shards")
+    r.put("micro_batch_size", r.integer("batch"), "batch")
+    r.put("zero_stage", r.integer("shards"), "shards")
     r.ignore(["seed"])
     r.forget_unused()
     found = {key.key: key for key in r.document().keys}

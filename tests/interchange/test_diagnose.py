@@ -16,10 +16,10 @@ from tonnage.cli import main
 from tonnage.cli.diagnose import spelled
 from tonnage.documents.interchange.diagnose import DiagnosisDocument
 from tonnage.interchange.diagnose.diagnosis import Run, diagnosed
+from tonnage.interchange.diagnose.failure import failure_of
 from tonnage.interchange.diagnose.fixes import rules
 from tonnage.interchange.diagnose.fixes.flags import FLAGS, flag_of
 from tonnage.interchange.diagnose.fixes.words import WORDS
-from tonnage.interchange.diagnose.judged import failure_of
 from tonnage.interchange.diagnose.log import LARGEST, Log, cleaned, decoded
 from tonnage.interchange.diagnose.numbers import size
 from tonnage.interchange.diagnose.readers import facts, failures
@@ -392,10 +392,10 @@ def test_words_are_parted_into_those_of_diagnose_and_those_of_the_run():
 
 
 def test_every_sign_has_characters_that_its_pattern_needs():
-    """A hint that is no part of what the pattern matches would hide the sign."""
-    for sign in (*failures(), *facts()):
-        assert sign.hint
-        assert set(sign.units) == set(sign.pattern.groupindex), sign.hint
+    """A hint that is no part of what the pattern matches would hide the line."""
+    for pattern in (*failures(), *facts()):
+        assert pattern.hint
+        assert set(pattern.units) == set(pattern.regex.groupindex), pattern.hint
 
 
 def test_every_rule_has_words_of_its_own():

@@ -16,7 +16,7 @@ from interchange.recipe_trips import (
     read_text,
 )
 from tonnage.interchange.export import export
-from tonnage.interchange.formats import llama_factory
+from tonnage.interchange.formats.trainers import llama_factory
 from tonnage.kernel.errors import InvalidInput
 
 BASE = "model_name_or_path: meta-llama/Llama-3.1-8B\nstage: sft\ntemplate: llama3\nbf16: true\n"

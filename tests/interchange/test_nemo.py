@@ -73,7 +73,7 @@ def test_a_recipe_is_never_run(tmp_path):
 def test_assignments_and_keyword_arguments_are_collected():
     found = Recipe("SIZE = 4\nr.a.b = SIZE\nr.c = f(1)\nx = make(d=torch.bfloat16, e=(1, 2), g=h())\n", "r.py")
     assert found.assigned == {"a.b": 4}
-    assert found.given == {"d": "bf16", "e": [1, 2]}
+    assert found.keywords == {"d": "bf16", "e": [1, 2]}
 
 
 @every_row(

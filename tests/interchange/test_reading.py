@@ -19,7 +19,7 @@ def statuses(document):
 
 def test_every_key_is_used_assumed_ignored_or_not_understood():
     r = reading({"seq": 8, "lr": 1e-4, "sqe": 9, "fast": True})
-    r.put("sequence_length", r.whole("seq"), "seq")
+    r.put("sequence_length", r.integer("seq"), "seq")
     r.ignore(["lr"])
     r.unsure("fast", "faster in a way that is not estimated")
     r.assume("micro", 8, "micro_batch_size")
@@ -59,7 +59,7 @@ def test_who_is_lenient_is_sure_of_the_rest():
 def test_an_older_name_is_read_as_the_newer_and_shown_as_it_is_written():
     r = reading({"old": 4})
     r.rename({"old": "new"})
-    r.put("micro_batch_size", r.whole("new"), "new")
+    r.put("micro_batch_size", r.integer("new"), "new")
     assert statuses(r.document()) == {"old": "used"}
     assert r.origins == {"micro_batch_size": ("old",)}
 
@@ -74,9 +74,9 @@ def test_a_key_that_changes_nothing_at_its_default_makes_unsure_elsewhere():
 @pytest.mark.parametrize(
     ("take", "value"),
     [
-        ("whole", "many"),
-        ("whole", 1.5),
-        ("whole", True),
+        ("integer", "many"),
+        ("integer", 1.5),
+        ("integer", True),
         ("number", [1]),
         ("number", 1e30),
         ("flag", "perhaps"),
@@ -88,9 +88,22 @@ def test_a_value_of_the_wrong_kind_is_refused_with_file_key_and_value(take, valu
         getattr(reading({"seq": value}), take)("seq")
 
 
+def test_a_size_is_a_whole_number_above_0_with_a_limit():
+    r = reading({"seq": "4096", "none": 0, "huge": 10**8})
+    assert (r.size("seq"), r.size("missing"), r.size("missing", 8), r.size("huge", largest=10**9)) == (
+        4096,
+        0,
+        8,
+        10**8,
+    )
+    for key in ("none", "huge"):
+        with pytest.raises(InvalidInput, match=rf"cfg\.yml: {key} must be a whole number above 0"):
+            r.size(key)
+
+
 def test_numbers_and_switches_may_be_written_as_texts():
     r = reading({"a": "4_096", "b": "true", "c": 0, "d": ""})
-    assert (r.whole("a"), r.flag("b"), r.flag("c"), r.flag("d")) == (4096, True, False, True)
+    assert (r.integer("a"), r.flag("b"), r.flag("c"), r.flag("d")) == (4096, True, False, True)
 
 
 def test_a_choice_that_there_is_not_is_refused_with_the_nearest():

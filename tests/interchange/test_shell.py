@@ -60,7 +60,7 @@ def test_variables_and_arrays_that_double_each_other_stop_growing():
     first, second = words(doubled)
     assert len(first[1]) <= 200_000
     assert len(second) <= 20_001
-    (third,) = words("A=" + "x" * 90_000 + "\nrun " + "$A" * 100_000 + "\n")
+    (third,) = words("A=" + "x" * 19_000 + "\nrun " + "$A" * 9_000 + "\n")
     assert third[1].startswith("$A$A")
 
 

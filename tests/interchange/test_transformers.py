@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from every_row import every_row
 from tonnage.interchange.check import recognised
 from tonnage.interchange.formats import format_of
-from tonnage.interchange.formats.transformers import recognises
+from tonnage.interchange.formats.trainers.transformers import recognises
 from tonnage.interchange.parts.hugging_face.trainer_names import OPTIMIZERS, OTHER_OPTIMIZERS
 from tonnage.interchange.source import command_source, file_source, text_source
 from tonnage.kernel.errors import InvalidInput

@@ -21,8 +21,8 @@ def _values(source):
 def _read(r: Reading) -> None:
     r.put("runtime", "ddp")
     r.same({"model": "model"})
-    r.put("micro_batch_size", r.whole("micro", 1), "micro")
-    r.put("sequence_length", r.whole("seq", 1024), "seq")
+    r.put("micro_batch_size", r.integer("micro", 1), "micro")
+    r.put("sequence_length", r.integer("seq", 1024), "seq")
 
 
 TOY = Format(

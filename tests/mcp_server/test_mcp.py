@@ -18,7 +18,7 @@ import tonnage
 from tonnage.cli import main
 from tonnage.cli.mcp import skill
 from tonnage.documents.document import builtins, encode
-from tonnage.interchange.asked import CHECK
+from tonnage.interchange.json_questions import CHECK
 from tonnage.kernel.reach import Reach
 from tonnage.mcp_server.tools import BY_NAME, CHOICES, OPTIONS, TOOLS, fields, input_schema, listed, options_of_verb
 from tonnage.verbs.ask import ask, words_of

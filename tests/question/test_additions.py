@@ -32,7 +32,7 @@ from tonnage.documents.document import builtins
 from tonnage.verbs.ask import ask
 from tonnage.cli import main
 from tonnage.web.schema import options_table
-from tonnage.interchange.asked import checked
+from tonnage.interchange.json_questions import checked
 
 
 def printed(*words):

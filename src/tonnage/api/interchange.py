@@ -9,9 +9,9 @@ from tonnage.api.answer import Answer, with_text
 from tonnage.api.arguments import check_text, public
 from tonnage.api.options import AnyOptions
 from tonnage.interchange import check as checking
-from tonnage.interchange.asked import VERBS
 from tonnage.interchange.export import OF_MANY
 from tonnage.interchange.export import export as write
+from tonnage.interchange.json_questions import VERBS
 from tonnage.interchange.reading import Asker
 from tonnage.interchange.source import Source, command_source, file_source, text_source
 from tonnage.kernel.errors import InvalidInput, shown

@@ -132,20 +132,20 @@ def _several(words: Sequence[str], asker: Asker, shape: str, as_json: str | None
     from tonnage.interchange.check import answer
     from tonnage.render.checked import Checked, report_of
 
-    found: list[Checked] = []
+    checked: list[Checked] = []
     documents: list[CheckedFile] = []
     for word in words:
         try:
             result = answer(source_of(word), asker)
         except TonnageError as error:
-            found.append(Checked(word, error.exit_status, None, str(error)))
+            checked.append(Checked(word, error.exit_status, None, str(error)))
             documents.append(CheckedFile(file=word, status=error.exit_status, error=str(error)))
             continue
-        found.append(Checked(word, int(result.status), result.without_trees()))
+        checked.append(Checked(word, int(result.status), result.without_trees()))
         documents.append(CheckedFile(file=word, status=int(result.status), answer=result.summary_document))
-    worst = next((status for status in WORST if any(one.status == status for one in found)), 0)
+    worst = next((status for status in WORST if any(one.status == status for one in checked)), 0)
     if as_json:
         print_json(ChecksDocument(files=documents, status=worst))
     else:
-        write(report_of(found, shape))
+        write(report_of(checked, shape))
     return worst

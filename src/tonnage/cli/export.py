@@ -5,32 +5,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tonnage.cli.common.inner_question import VERBS, sort_words
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import listed
 from tonnage.language import say
 from tonnage.question.form import Given
 
 HELP = "the file or command of another tool that starts what train or serve answers"
-VERBS = ("train", "serve")
 OUT, EDIT, JSON = "--out", "--edit", "--json"
 
 
 def spelled(words: Sequence[str]) -> list[str]:
     """The words of the question behind `--`: they are read as those of its verb. Options of our own stand anywhere."""
-    left = list(words)
-    at = next((at for at, word in enumerate(left) if word in VERBS), len(left))
-    if at == len(left) or "--" in left:
-        return left
-    own, question, behind = list[str](), list[str](), left[at + 1 :]
-    while behind:
-        word = behind.pop(0)
-        if word in (OUT, EDIT) and behind:
-            own += [word, behind.pop(0)]
-        elif word == JSON or word.startswith((f"{OUT}=", f"{EDIT}=")):
-            own.append(word)
-        else:
-            question.append(word)
-    return [*own, *left[: at + 1], "--", *question]
+    parts = sort_words(words, (OUT, EDIT), (JSON,))
+    return [*parts.options, *parts.before, parts.question[0], "--", *parts.question[1:]] if parts else list(words)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: Given) -> int:
     from tonnage.cli.common.print import print_json, write
-    from tonnage.interchange.asked import exported
     from tonnage.interchange.export import writer
+    from tonnage.interchange.json_questions import exported
     from tonnage.interchange.source import file_source
 
     writer(arguments.to)  # before what is wrong with the question
@@ -57,15 +45,15 @@ def run(arguments: Given) -> int:
         raise InvalidInput("export takes train or serve behind FORMAT. Got {verb}.", verb=shown(arguments.verb))
     question = question_words(arguments.verb, arguments.arguments)
     edit = file_source(arguments.edit) if arguments.edit else None
-    found = exported({**question, "verb": arguments.verb, "format": arguments.to}, edit=edit).document
+    export = exported({**question, "verb": arguments.verb, "format": arguments.to}, edit=edit).document
     if arguments.out:
-        save(arguments.out, found.text)
+        save(arguments.out, export.text)
     elif not arguments.json:
-        write(found.text if found.text.endswith("\n") else f"{found.text}\n")  # an edited file may end without one
+        write(export.text if export.text.endswith("\n") else f"{export.text}\n")  # an edited file may end without one
     if arguments.json:
-        print_json(found)
-    if found.lacks:
-        note = say("the file has no place for {options}: say them beside it", options=listed(found.lacks))
+        print_json(export)
+    if export.lacks:
+        note = say("the file has no place for {options}: say them beside it", options=listed(export.lacks))
         print(say("note: {what}", what=note), file=sys.stderr)
     return 0
 
@@ -90,6 +78,6 @@ def question_words(verb: str, words: Sequence[str]) -> dict[str, object]:
     from tonnage.question.verbs import form_of
 
     _, parser = face(verb, words)
-    given = parser.parse_args(list(words))
+    options = parser.parse_args(list(words))
     form = form_of(verb)
-    return {name: value for name in form.of_face("json") if (value := getattr(given, name, None)) not in (None, [])}
+    return {name: value for name in form.of_face("json") if (value := getattr(options, name, None)) not in (None, [])}

@@ -4,7 +4,8 @@ import argparse
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from tonnage.cli.export import VERBS, question_words
+from tonnage.cli.common.inner_question import VERBS, sort_words
+from tonnage.cli.export import question_words
 from tonnage.interchange.source import Source
 from tonnage.kernel.errors import InvalidInput
 from tonnage.question.form import Given
@@ -16,21 +17,8 @@ LARGEST = 50_000_000  # bytes of a log
 
 def spelled(words: Sequence[str]) -> list[str]:
     """The words of the question behind `--`: they are read as those of its verb."""
-    left = list(words)
-    at = next((at for at, word in enumerate(left) if word in VERBS), len(left))
-    if at == len(left) or "--" in left:
-        return left
-    own, logs, question = list[str](), list[str](), [left[at]]
-    for rest, words_of_part in ((left[:at], logs), (left[at + 1 :], question)):
-        while rest:
-            word = rest.pop(0)
-            if word in (CONFIG, ROW) and rest:
-                own += [word, rest.pop(0)]
-            elif word in (KEEP, JSON):
-                own.append(word)
-            else:
-                words_of_part.append(word)
-    return [*own, *logs, "--", *question]
+    parts = sort_words(words, (CONFIG, ROW), (KEEP, JSON))
+    return [*parts.options, *parts.before, "--", *parts.question] if parts else list(words)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

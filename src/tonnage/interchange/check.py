@@ -41,10 +41,10 @@ def understood(source: Source, asker: Asker = NOBODY) -> Understood:
     machine open and the asker does too.
     """
     form = recognised(source, asker)
-    said = _said_in_comment(source)
-    asker = replace(asker, model=asker.model or said.get("model", ""), on=asker.on or said.get("on", ""))
+    in_comment = _question_in_comment(source)
+    asker = replace(asker, model=asker.model or in_comment.get("model", ""), on=asker.on or in_comment.get("on", ""))
     reading = read_as(form, source, asker)
-    question = {**{name: value for name, value in said.items() if name not in reading.says}, **reading.question}
+    question = {**{name: value for name, value in in_comment.items() if name not in reading.says}, **reading.question}
     origins = dict(reading.origins)
     _check_verb(source, reading)
     if asker.model:
@@ -71,39 +71,43 @@ def _verb(reading: Reading) -> Literal["train", "serve"]:
 
 def answer(source: Source, asker: Asker = NOBODY) -> "Answer":
     """The answer to the question that a source asks, held to the letter: nothing of it is chosen."""
-    found = understood(source, asker)
-    return answered(found, {"as_is": True}, named=asker)
+    config = understood(source, asker)
+    return answered(config, {"as_is": True}, named=asker)
 
 
-def answered(found: Understood, more: Mapping[str, Any], named: Asker = NOBODY) -> "Answer":
+def answered(config: Understood, more: Mapping[str, Any], named: Asker = NOBODY) -> "Answer":
     """The answer to what was understood. `more`: options that stand beside the file and are stronger than it."""
-    question = {**found.question, **more}
-    parsed = read_question(found.verb, question)
+    question = {**config.question, **more}
+    parsed = read_question(config.verb, question)
     with in_fields(parsed):
         try:
-            answer = import_module(f"tonnage.verbs.{found.verb}").answer(parsed.given)
+            answer = import_module(f"tonnage.verbs.{config.verb}").answer(parsed.given)
         except TonnageError as error:
-            _add_keys(error, found)
+            _add_keys(error, config)
             raise
-    return marked(answer, found, {*more, *(name for name in ("model", "on") if getattr(named, name))})
+    return marked(answer, config, {*more, *(name for name in ("model", "on") if getattr(named, name))})
 
 
-def marked(answer: "Answer", found: Understood, given: Sequence[str] | set[str] = ()) -> "Answer":
-    """The answer with what was read of the file, and where each of its inputs came from. `given`: options of the
+def marked(answer: "Answer", config: Understood, overridden: Sequence[str] | set[str] = ()) -> "Answer":
+    """The answer with what was read of the file, and where each of its inputs came from. `overridden`: options of the
     user.
     """
     entries = dict(answer.question)
-    for option, keys in found.origins.items():
-        if option in entries and option not in given:
+    for option, keys in config.origins.items():
+        if option in entries and option not in overridden:
             entry = entries[option]
             entries[option] = replace(entry, origin="file", keys=keys) if entry.origin == "given" else entry
-    return replace(answer, question=entries, read=found.document, warnings=(*answer.warnings, *found.notes))
+    return replace(answer, question=entries, read=config.document, warnings=(*answer.warnings, *config.notes))
 
 
 def recognised(source: Source, asker: Asker = NOBODY) -> Format:
-    """The format of a source: the one that the asker names, else the one that has the most signs."""
+    """The format of a source: the one that the asker names, else the one that has the most signs. InvalidInput where
+    the source is empty, or is of no tool that is known, or of several.
+    """
     if asker.tool:
         return format_of(asker.tool)
+    if not source.text.strip():
+        raise InvalidInput("{file} is empty.", file=source.name)
     signs = [(form.recognises(source), form) for form in formats()]
     most = max((count for count, _ in signs), default=0)
     best = [form for count, form in signs if count == most]
@@ -131,13 +135,7 @@ def read_as(form: Format, source: Source, asker: Asker, machines: Machines | Non
     return reading
 
 
-def read_inside(outer: Reading, source: Source) -> Reading:
-    """Read what a file carries, such as the command of a job, with what is known of the machines."""
-    asker = replace(outer.asker, tool="")
-    return read_as(recognised(source, asker), source, asker, outer.machines)
-
-
-def _said_in_comment(source: Source) -> Mapping[str, Any]:
+def _question_in_comment(source: Source) -> Mapping[str, Any]:
     """The question that the comment of the file asks."""
     verb, *words = source.mark or ("",)
     if not verb:
@@ -148,7 +146,7 @@ def _said_in_comment(source: Source) -> Mapping[str, Any]:
             file=source.name,
             verb=shown(verb),
         )
-    return _asked(verb, words, source.name)
+    return _question_of(verb, words, source.name)
 
 
 def _check_verb(source: Source, reading: Reading) -> None:
@@ -161,7 +159,7 @@ def _check_verb(source: Source, reading: Reading) -> None:
         )
 
 
-def _asked(verb: str, words: Sequence[str], file: str) -> Mapping[str, Any]:
+def _question_of(verb: str, words: Sequence[str], file: str) -> Mapping[str, Any]:
     """The question that words of a command line of ours ask."""
     form = form_of(verb)
     switches = {flag.lstrip("-") for flag, option in form.flags.items() if option.read is None}
@@ -180,16 +178,16 @@ def _asked(verb: str, words: Sequence[str], file: str) -> Mapping[str, Any]:
     return question
 
 
-def _add_keys(error: TonnageError, found: Understood) -> None:
+def _add_keys(error: TonnageError, config: Understood) -> None:
     """Name the key of the file behind the option that an error names, and keys that were not understood, of which one
     may be what was meant.
     """
-    text, document = str(error), found.document
-    for option, keys in found.origins.items():
+    text, document = str(error), config.document
+    for option, keys in config.origins.items():
         if keys and option in text:
             names = listed(keys)
-            said = Message("{option} is {keys} of {file}", option=option_name(option), keys=names, file=document.file)
-            error.args = (Message("{error} ({said})", error=error.args[0], said=said),)
+            note = Message("{option} is {keys} of {file}", option=option_name(option), keys=names, file=document.file)
+            error.args = (Message("{error} ({said})", error=error.args[0], said=note),)
             break
     unclear = [key.key for key in document.keys if key.status == "not understood"]
     if unclear:

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.interchange.formats import Format, format_of, formats
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.interchange.source import MARK, Source
-from tonnage.interchange.written import Written
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.message import listed, option_name
 from tonnage.question.command_line import command, line
@@ -45,42 +45,46 @@ def export(name: str, verb: str, question: Mapping[str, Any], edit: Source | Non
     form = writer(name)
     if verb not in form.verbs:
         raise InvalidInput("{name} is a format of {verbs}. Got {verb}.", name=name, verbs=listed(form.verbs), verb=verb)
-    asked = {**_of_format(form, verb, question), **(form.fills(verb, question) if form.fills else {}), **question}
-    written = _written(verb, asked)
-    says = form.says | (form.carries(written) if form.carries else frozenset())
-    says -= form.unsaid(written) if form.unsaid else frozenset()
-    said = {option: value for option, value in written.question.items() if option not in says}
-    said |= _implied(written, says)
-    if "on" in said and form.counts is not None and form.counts(written):
-        said["on"] = written.cluster.accelerator.name
-    mark = f"# {MARK} {line(command(form_of(verb), _at_front(said))).removeprefix('tonnage ')}\n"
-    text = form.write(written) if form.write else ""
+    full_question = {
+        **_of_format(form, verb, question),
+        **(form.fills(verb, question) if form.fills else {}),
+        **question,
+    }
+    planned = _planned_run(verb, full_question)
+    says = form.says | (form.carries(planned) if form.carries else frozenset())
+    says -= form.omits(planned) if form.omits else frozenset()
+    comment_options = {option: value for option, value in planned.question.items() if option not in says}
+    comment_options |= _implied(planned, says)
+    if "on" in comment_options and form.counts is not None and form.counts(planned):
+        comment_options["on"] = planned.cluster.accelerator.name
+    mark = f"# {MARK} {line(command(form_of(verb), _at_front(comment_options))).removeprefix('tonnage ')}\n"
+    text = form.write(planned) if form.write else ""
     if edit is not None:
         from tonnage.interchange.edit import edited
 
         text = edited(edit, text)
-        _check_edited(text, edit, written)
+        _check_edited(text, edit, planned)
     elif form.has_comments:
         text = form.put_comment(text, mark)
     in_comment = form.has_comments and edit is None
-    lacks = () if in_comment else tuple(f"--{option.replace('_', '-')}" for option in said)
+    lacks = () if in_comment else tuple(f"--{option.replace('_', '-')}" for option in comment_options)
     return Export(text=text, ending=form.ending, lacks=lacks)
 
 
-def _check_edited(text: str, edit: Source, written: Written) -> None:
+def _check_edited(text: str, edit: Source, planned: PlannedRun) -> None:
     """InvalidInput where the file has further keys that say something else than the question."""
     from tonnage.interchange.check import understood
     from tonnage.interchange.reading import Asker
     from tonnage.interchange.source import text_source
 
     source = text_source(text, edit.name, edit.folder)
-    found = understood(source, Asker(model=written.place, on=str(written.question["on"])))
+    config = understood(source, Asker(model=planned.place, on=str(planned.question["on"])))
     others = [
         key
-        for option, keys in found.origins.items()
+        for option, keys in config.origins.items()
         if option not in ("model", "on")
         for key in keys
-        if written.question.get(option) is not None and _differ(found.question[option], written.question[option])
+        if planned.question.get(option) is not None and _differ(config.question[option], planned.question[option])
     ]
     if others:
         raise InvalidInput(
@@ -129,24 +133,24 @@ def _of_format(form: Format, verb: str, question: Mapping[str, Any]) -> dict[str
     return {option: own} if own else {}
 
 
-def _implied(written: Written, says: frozenset[str]) -> dict[str, Any]:
+def _implied(planned: PlannedRun, says: frozenset[str]) -> dict[str, Any]:
     """Defaults that the comment must name because the format cannot say them: lengths that follow from a default
     context, and the rank of adapters.
     """
     lengths = ("input_tokens", "output_tokens")
-    names = list(lengths) if "context" in says and not written.asked("context") else []
-    names = names if any(map(written.asked, lengths)) else []
-    if written.asked("lora_adapters") and "lora_rank" not in says:
+    names = list(lengths) if "context" in says and not planned.is_set("context") else []
+    names = names if any(map(planned.is_set, lengths)) else []
+    if planned.is_set("lora_adapters") and "lora_rank" not in says:
         names.append("lora_rank")
-    entries = written.answer.question
-    return {name: entries[name].value for name in names if not written.asked(name) and name in entries}
+    entries = planned.answer.question
+    return {name: entries[name].value for name in names if not planned.is_set(name) and name in entries}
 
 
 def _at_front(question: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: question[name] for name in ("model", "on") if name in question}, **question}
 
 
-def _written(verb: str, question: Mapping[str, Any]) -> Written:
+def _planned_run(verb: str, question: Mapping[str, Any]) -> PlannedRun:
     from tonnage.estimate.answer.launch import place
 
     parsed = read(verb, {**question, "advice": False})
@@ -155,7 +159,7 @@ def _written(verb: str, question: Mapping[str, Any]) -> Written:
         changes = dict(answer.chosen.change) if answer.chosen is not None else {}
         model, cluster, _ = model_and_machine(parsed.given)
         plans = _plans(verb, parsed.given, changes, model, cluster)
-    return Written(
+    return PlannedRun(
         verb=verb,
         model=model,
         cluster=cluster,
@@ -166,17 +170,19 @@ def _written(verb: str, question: Mapping[str, Any]) -> Written:
     )
 
 
-def _plans(verb: str, given: Any, changes: Mapping[str, Any], model: Model, cluster: Cluster) -> dict[str, Any]:
+def _plans(
+    verb: str, answered_options: Any, changes: Mapping[str, Any], model: Model, cluster: Cluster
+) -> dict[str, Any]:
     from tonnage.estimate.inputs import Question
 
     if verb == "train":
         from tonnage.estimate.options.plans import training_plan
         from tonnage.question.subjects.training import TrainingOptions
 
-        options = TrainingOptions(**values(given, options_of(TrainingOptions)))
+        options = TrainingOptions(**values(answered_options, options_of(TrainingOptions)))
         return {"training": training_plan(model, cluster, replace(options, **changes), Question())}
     from tonnage.estimate.serving.plans import serving_plan
     from tonnage.question.subjects.serving import ServingOptions
 
-    serving = ServingOptions(**values(given, options_of(ServingOptions)))
+    serving = ServingOptions(**values(answered_options, options_of(ServingOptions)))
     return {"serving": serving_plan(model, cluster, replace(serving, **changes), Question())}

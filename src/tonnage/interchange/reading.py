@@ -67,7 +67,7 @@ class Reading:
         self.origins: dict[str, tuple[str, ...]] = {}
         self.notes: list[str] = []
         self._keys: dict[str, KeyDocument] = {}
-        self._written: dict[str, str] = {}
+        self._original_names: dict[str, str] = {}
         self._filled: dict[str, str] = {}
 
     # ---- Values.
@@ -92,7 +92,7 @@ class Reading:
             raise self.wrong(key, "a text")
         return value
 
-    def whole(self, key: str, default: int = 0) -> int:
+    def integer(self, key: str, default: int = 0) -> int:
         """A whole number, also one that is written as a text."""
         value = self.get(key, default)
         number = self.number(key, default)
@@ -102,9 +102,18 @@ class Reading:
 
     def positive(self, key: str, default: int = 1) -> int:
         """A whole number from 1."""
-        number = self.whole(key, default)
+        number = self.integer(key, default)
         if number < 1:
             raise self.wrong(key, FROM_ONE)
+        return number
+
+    def size(self, key: str, default: int = 0, largest: int = 10**7) -> int:
+        """A whole number from 1 to `largest`; `default`, which may be 0, where there is none."""
+        if not self.has(key):
+            return default
+        number = self.integer(key)
+        if not 0 < number <= largest:
+            raise self.wrong(key, "a whole number above 0")
         return number
 
     def number(self, key: str, default: float = 0.0) -> float:
@@ -143,14 +152,14 @@ class Reading:
         return InvalidInput(
             "{file}: {key} must be {wanted}. Got {value}.",
             file=self.source.name,
-            key=self.written(key),
+            key=self.original_name(key),
             wanted=wanted,
             value=shown(self.values.get(key)),
         )
 
-    def written(self, key: str) -> str:
+    def original_name(self, key: str) -> str:
         """The key as it stands in the file, where that is an older or another name of it."""
-        return self._written.get(key, key)
+        return self._original_names.get(key, key)
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Read keys by other names: old name -> the name that the format's `read` knows. The newer name counts where
@@ -159,7 +168,7 @@ class Reading:
         for old, new in names.items():
             if old in self.values and new not in self.values:
                 self.values[new] = self.values.pop(old)
-                self._written[new] = old
+                self._original_names[new] = old
 
     def fill(self, values: Mapping[str, Any], why: str = "") -> None:
         """Defaults of the tool for keys that are not there: read like others, and shown as assumed where they decide
@@ -192,8 +201,8 @@ class Reading:
             self._mark(key, "used", options=tuple(dict.fromkeys(options)), why=why)
         if value is not None and value != "":
             self.question[option] = value
-            said = (key for key in keys if key in self.values and key not in self._filled)
-            self.origins[option] = tuple(dict.fromkeys(map(self.written, said)))
+            present = (key for key in keys if key in self.values and key not in self._filled)
+            self.origins[option] = tuple(dict.fromkeys(map(self.original_name, present)))
 
     def same(self, table: Mapping[str, str]) -> None:
         """Keys whose value is that of an option of ours: key -> option."""
@@ -214,8 +223,10 @@ class Reading:
             self.origins[option] = ()
 
     def ignore(self, keys: Iterable[str], why: str = "") -> None:
-        """Keys that change neither memory nor time. A name that ends in a dot is a whole section."""
-        for name in keys:
+        """Keys that change neither memory nor time. A name that ends in a dot is a whole section. The keys are listed
+        in this order, those of a set by name.
+        """
+        for name in sorted(keys) if isinstance(keys, set | frozenset) else keys:
             for key in self.under(name) if name.endswith(".") else (name,):
                 if key in self.values and key not in self._keys:
                     self._mark(key, "ignored", why=why)
@@ -233,7 +244,7 @@ class Reading:
         else:
             self.unsure(key, why)
 
-    def is_said(self, key: str) -> bool:
+    def is_explained(self, key: str) -> bool:
         """Whether something was said of a key already."""
         return key in self._keys
 
@@ -249,17 +260,19 @@ class Reading:
             status, why = "assumed" if options else "ignored", self._filled[key]
         if key in self.values:
             value = _text(self.values[key])
-            self._keys[key] = KeyDocument(key=self.written(key), value=value, status=status, options=options, why=why)
+            self._keys[key] = KeyDocument(
+                key=self.original_name(key), value=value, status=status, options=options, why=why
+            )
 
     # ---- The machines.
 
     def count_machines(self, nodes: int = 0, per_node: int = 0, accelerator: str = "") -> None:
         """What the file says of the machines it runs on."""
-        said = self.machines
+        machines = self.machines
         self.machines = Machines(
-            nodes=nodes or said.nodes,
-            per_node=per_node or said.per_node,
-            accelerator=accelerator or said.accelerator,
+            nodes=nodes or machines.nodes,
+            per_node=per_node or machines.per_node,
+            accelerator=accelerator or machines.accelerator,
         )
 
     @property
@@ -310,7 +323,7 @@ class Reading:
         self._keys |= inner._keys
         names = tuple(inner.known())
         unread = [key for key in inner.values if key not in inner._keys]
-        self._keys |= {key: _unknown(inner.written(key), inner.values[key], names) for key in unread}
+        self._keys |= {key: _unknown(inner.original_name(key), inner.values[key], names) for key in unread}
         self.notes += inner.notes
         self.machines = inner.machines
 
@@ -320,7 +333,7 @@ class Reading:
         keys = dict(self._keys)
         for key, value in self.values.items():
             if key not in keys:
-                keys[key] = _unknown(self.written(key), value, names)
+                keys[key] = _unknown(self.original_name(key), value, names)
         order = {"not understood": 0, "used": 1, "assumed": 2, "ignored": 3}
         listed_keys = tuple(sorted(keys.values(), key=lambda key: order[key.status]))
         unclear = any(key.status == "not understood" for key in listed_keys)
@@ -334,19 +347,19 @@ class Reading:
         )
 
 
-def flattened(tree: Mapping[str, Any], kept: Container[str] = frozenset()) -> dict[str, Any]:
-    """Names of sections joined by dots; mappings called as in `kept`, and lists, stay as they are. An empty section is
-    one of no keys.
+def flattened(tree: Mapping[str, Any], unflattened: Container[str] = frozenset()) -> dict[str, Any]:
+    """Names of sections joined by dots; mappings called as in `unflattened`, and lists, stay as they are. An empty
+    section is one of no keys.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     waiting: list[tuple[str, Any]] = [("", tree)]
     while waiting:
         place, value = waiting.pop()
-        if isinstance(value, Mapping) and (place not in kept or not place):
+        if isinstance(value, Mapping) and (place not in unflattened or not place):
             waiting += [(f"{place}.{name}" if place else str(name), inner) for name, inner in value.items()]
         else:
-            found[place] = value
-    return {key: found[key] for key in sorted(found)}
+            values[place] = value
+    return {key: values[key] for key in sorted(values)}
 
 
 def options_of_command(
@@ -356,7 +369,7 @@ def options_of_command(
     `tp-size` and `tp`. `switches`: options that take no value; `several`: those that take all words up to the next
     option. What is given twice is a list.
     """
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     alone: list[str] = []
     left = list(words)
     while left:
@@ -369,22 +382,22 @@ def options_of_command(
             continue
         name, equals, value = word.lstrip("-").partition("=")
         name = name.replace("_", "-")
-        given: Any = value
+        option_value: Any = value
         if not equals:
             if name in switches or not left or _is_option(left[0]):
-                given = True
+                option_value = True
             elif name in several:
-                given = []
+                option_value = []
                 while left and not _is_option(left[0]):
-                    given.append(left.pop(0))
+                    option_value.append(left.pop(0))
             else:
-                given = left.pop(0)
-        if name in found:
-            before = found[name] if isinstance(found[name], list) else [found[name]]
-            found[name] = [*before, *(given if isinstance(given, list) else [given])]
+                option_value = left.pop(0)
+        if name in options:
+            before = options[name] if isinstance(options[name], list) else [options[name]]
+            options[name] = [*before, *(option_value if isinstance(option_value, list) else [option_value])]
         else:
-            found[name] = given
-    return found, alone
+            options[name] = option_value
+    return options, alone
 
 
 def _is_option(word: str) -> bool:

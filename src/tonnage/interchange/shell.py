@@ -4,11 +4,17 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
+from tonnage.kernel.errors import InvalidInput
+
+# What a script may have: a longer one would take seconds to be taken apart. Published recipes have up to 60 kB.
+MAX_CHARACTERS = 200_000
+MAX_LINES = 5000
+MAX_LINE = 20_000  # characters, of lines that end in a backslash together
 LONGEST_SUM = 200  # characters of an arithmetic expression that is computed
 MOST_WORDS = 20_000  # of one command, after arrays are put in
 LONGEST_WORD = 100_000  # characters: variables that double each other would take all memory
 _ARRAY = re.compile(r"\s*(?:export\s+|local\s+|readonly\s+|declare\s+(?:-\w+\s+)*)?([A-Za-z_]\w*)(\+?)=\((?!\()")
-_WHOLE_ARRAY = re.compile(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}")
+_ARRAY_VALUE = re.compile(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?-([^{}]*))?\}|([A-Za-z_]\w*))")
 _ALONE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
 _SUM = re.compile(r"\$\(\(([^()]*(?:\([^()]*\)[^()]*)*)\)\)")
@@ -26,6 +32,11 @@ _COMPARED = {
     "-lt": lambda a, b: int(a) < int(b),
     "-le": lambda a, b: int(a) <= int(b),
 }
+
+
+def program_name(word: str) -> str:
+    """The program that the first word of a command starts, without its folder."""
+    return word.rstrip("/").rpartition("/")[2]
 
 
 class Shell:
@@ -83,21 +94,21 @@ class Shell:
 
     def put_in(self, words: Sequence[str]) -> list[str]:
         """The words with arrays and variables put in. A variable that holds options is several words."""
-        found: list[str] = []
+        filled_words: list[str] = []
         for word in words:
-            if match := _WHOLE_ARRAY.fullmatch(word):
-                found += self.arrays.get(match[1], [] if match[1] in self.arrays else [word])
+            if match := _ARRAY_VALUE.fullmatch(word):
+                filled_words += self.arrays.get(match[1], [] if match[1] in self.arrays else [word])
             elif (match := _ALONE.fullmatch(word)) and "-" in self.variables.get(match[1], ""):
-                found += _parts(self.variables[match[1]])
+                filled_words += _parts(self.variables[match[1]])
             else:
-                found.append(self.filled(word))
-        return found[:MOST_WORDS]
+                filled_words.append(self.filled(word))
+        return filled_words[:MOST_WORDS]
 
     def filled(self, word: str) -> str:
         """The word with arrays and variables that are known, or have a default; others stay as they are written."""
         if "$" not in word:
             return word
-        with_arrays = _WHOLE_ARRAY.sub(self._joined, word) if "[" in word else word
+        with_arrays = _ARRAY_VALUE.sub(self._joined, word) if "[" in word else word
         size = 0
         for match in _VARIABLE.finditer(with_arrays):
             size += len(self._value(match))
@@ -137,15 +148,33 @@ class Shell:
             return None
 
 
-def whole_lines(script: str) -> Iterator[str]:
+def check_size(script: str, name: str) -> None:
+    """InvalidInput, with the name of the script, where it has more lines or characters than are read."""
+    if len(script) > MAX_CHARACTERS:
+        raise InvalidInput(
+            "{file} has more than {most:,} characters: give only the commands that train or serve.",
+            file=name,
+            most=MAX_CHARACTERS,
+        )
+    if script.count("\n") > MAX_LINES:
+        raise InvalidInput(
+            "{file} has more than {most:,} lines: give only the commands that train or serve.",
+            file=name,
+            most=MAX_LINES,
+        )
+
+
+def logical_lines(script: str, name: str = "the script") -> Iterator[str]:
     """The lines of a script without its comments: those that end in a backslash together, and an array or a quoted
-    text with all its lines.
+    text with all its lines. InvalidInput, with the name of the script, for a line of more than MAX_LINE characters.
     """
     held = ""
     for line in script.splitlines():
         if line.lstrip().startswith("#"):
             continue
         held += line
+        if len(held) > MAX_LINE:
+            raise InvalidInput("{file} has more than {most:,} characters in one line.", file=name, most=MAX_LINE)
         if _ARRAY.match(held):
             if not _is_closed(held):
                 held = held.rstrip().removesuffix("\\") + "\n"

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.interchange.shell import Shell, joined_quotes, whole_lines
+from tonnage.interchange.shell import MAX_LINE, Shell, check_size, joined_quotes, logical_lines, program_name
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.reach import allowed_file, called
 from tonnage.user_files import read_text
@@ -19,7 +19,9 @@ MARK = "tonnage:"  # begins the comment that says the model and the machine of a
 COMMENTS = ("#", "//", ";", "--")
 TREES = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".toml": "toml"}
 COMMAND = "command"
+MAX_COMMANDS = 2000  # of a script, with those that set variables or are of no tool
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_SPECIAL = re.compile(r"[^!-~ \t\n\r]|['\"\\\\;&|<>#]")  # what is more than a letter of a word, or a blank
 _YAML = re.compile(r"---(\s|$)|[A-Za-z_][\w.-]*:(\s|$)")  # how the first line of YAML begins
 _DUPLICATED = re.compile(r"(?<=\s)\d?>&\d(?=[\s;|&'\")]|$)")  # such as 2>&1
 _REDIRECTED = re.compile(r"\d?>{1,2}(?!=)[^(]*|<|<<-?\w+|<<<")
@@ -86,7 +88,7 @@ class Source(Struct, frozen=True, kw_only=True, dict=True):
         """The commands of a script, or the one that was given, with its variables put in."""
         if self.words:
             return (_command(self.words, {}),)
-        return tuple(commands_of(self.text)) if self.kind == "text" else ()
+        return tuple(commands_of(self.text, self.name)) if self.kind == "text" else ()
 
     @cached_property
     def mark(self) -> tuple[str, ...]:
@@ -100,7 +102,7 @@ class Source(Struct, frozen=True, kw_only=True, dict=True):
                     return tuple(_split(plain.removeprefix(comment).strip().removeprefix(MARK), self.name))
         return ()
 
-    def beside(self, path: str) -> "Source":
+    def sibling(self, path: str) -> "Source":
         """A file that this one names, from the folder of this one."""
         if self.folder is None:
             raise InvalidInput(
@@ -128,13 +130,15 @@ def command_source(words: Sequence[str], folder: Path | None = None) -> Source:
     return Source(name="the command", text=shlex.join(split), folder=folder, words=tuple(split))
 
 
-def commands_of(script: str) -> Iterator[Command]:
+def commands_of(script: str, name: str = "the script") -> Iterator[Command]:
     """The commands of a shell script, with the values of variables and arrays that it sets itself. Of an `if` whose
     condition is known, the branch that runs. Lines that are no commands for this reader (loops, functions) come as they
-    stand: nobody recognises them.
+    stand: nobody recognises them. InvalidInput, with the `name` of the script, where it is too long to be read.
     """
+    check_size(script, name)
     shell = Shell()
-    for line in joined_quotes(whole_lines(script)):
+    count = 0
+    for line in joined_quotes(logical_lines(script, name)):
         if not shell.runs(line) or shell.take_array(line):
             continue
         try:
@@ -142,6 +146,13 @@ def commands_of(script: str) -> Iterator[Command]:
         except ValueError:  # a quote that is not closed: no command that can be read
             continue
         for part in _parted(words):
+            count += bool(part)
+            if count > MAX_COMMANDS:
+                raise InvalidInput(
+                    "{file} has more than {most:,} commands: give the one that trains or serves.",
+                    file=name,
+                    most=MAX_COMMANDS,
+                )
             filled = shell.put_in(part)
             command = _command(filled[1:] if filled[:1] == ["export"] else filled, shell.variables)
             if command.words:
@@ -154,7 +165,7 @@ def _command(words: Sequence[str], known: Mapping[str, str]) -> Command:
     """Assignments before the first word are its environment, beside what the script has exported."""
     environment = dict(known)
     left = list(words)
-    if left and PurePath(left[0]).name == "env":
+    if left and program_name(left[0]) == "env":
         left = left[1:]
     while left and (assigned := _ASSIGNED.fullmatch(left[0])):
         environment[assigned[1]] = assigned[2]
@@ -164,6 +175,8 @@ def _command(words: Sequence[str], known: Mapping[str, str]) -> Command:
 
 def _tokens(line: str) -> list[str]:
     """The words of a line, without those that say where its input and output go."""
+    if not _SPECIAL.search(line):  # most lines: what shlex takes long for
+        return line.split()
     plain = _DUPLICATED.sub(" ", _without_comment(line)).replace("&>", ">")
     lexer = shlex.shlex(plain, posix=True, punctuation_chars=";&|")
     lexer.whitespace_split = True
@@ -179,6 +192,8 @@ def _tokens(line: str) -> list[str]:
 
 def _without_comment(line: str) -> str:
     """The line up to a # that begins a word: inside of one, as in `dataset#500`, it is a letter."""
+    if "#" not in line:
+        return line
     quote, before = "", " "
     for at, letter in enumerate(line):
         if quote:
@@ -203,6 +218,8 @@ def _parted(words: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _split(text: str, name: str) -> list[str]:
+    if len(text) > MAX_LINE:
+        raise InvalidInput("{file} has more than {most:,} characters in one line.", file=name, most=MAX_LINE)
     try:
         return shlex.split(text)
     except ValueError as error:

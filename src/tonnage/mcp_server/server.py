@@ -11,7 +11,7 @@ from mcp.server.stdio import stdio_server
 from msgspec import UNSET
 
 from tonnage.documents.document import SCHEMA, ErrorDocument, Problem, builtins, encode
-from tonnage.interchange.asked import CHECK, checked
+from tonnage.interchange.json_questions import CHECK, checked
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.reach import Reach
 from tonnage.kernel.version import __version__

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tonnage.documents.document import OptionsDocument
-from tonnage.interchange.asked import ABOUT, CHECK
+from tonnage.interchange.json_questions import ABOUT, CHECK
 from tonnage.question.form import CONTENTS
 from tonnage.question.option import Option
 from tonnage.question.verbs import form_of

@@ -153,7 +153,7 @@ def _refusal_of_all(verb: str, question: Mapping[str, Any], error: TonnageError,
 
 
 def _asked(verb: str, question: Mapping[str, Any], within: Reach, detail: str) -> Any:
-    from tonnage.interchange.asked import CHECK, EXPORT, checked, exported
+    from tonnage.interchange.json_questions import CHECK, EXPORT, checked, exported
     from tonnage.verbs.ask import ask
     from tonnage.web.batch import BATCH, batched
     from tonnage.web.launch import LAUNCH, launched

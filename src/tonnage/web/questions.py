@@ -9,7 +9,7 @@ import msgspec
 from litestar import MediaType, Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 
-from tonnage.interchange.asked import CHECK, EXPORT
+from tonnage.interchange.json_questions import CHECK, EXPORT
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import OR, listed
 from tonnage.verbs.answered import DETAILS, FULL, SUMMARY

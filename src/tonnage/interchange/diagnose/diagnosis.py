@@ -16,13 +16,13 @@ from tonnage.documents.interchange.diagnose import (
 )
 from tonnage.documents.question import Entry
 from tonnage.interchange.check import Understood, marked
-from tonnage.interchange.diagnose.asked import carried
+from tonnage.interchange.diagnose.failure import Failure, failure_of
 from tonnage.interchange.diagnose.fixes.estimated import NOT_ESTIMATED, estimate_of, fixes_by_estimate, logits_of
 from tonnage.interchange.diagnose.fixes.rules import OF_LOG, fixes_by_rule, leads
-from tonnage.interchange.diagnose.judged import Failure, failure_of
 from tonnage.interchange.diagnose.log import Log
+from tonnage.interchange.diagnose.patterns import FAILED
+from tonnage.interchange.diagnose.run_command import command_of_run
 from tonnage.interchange.diagnose.sentences import cause_sentence, logits_sentence
-from tonnage.interchange.diagnose.signs import FAILED
 from tonnage.interchange.diagnose.tools import SERVE, TRAIN
 from tonnage.interchange.reading import Asker
 from tonnage.kernel.errors import MissingDatum, TonnageError
@@ -46,22 +46,22 @@ class Run(Struct, frozen=True, kw_only=True):
     understood: Understood | None = None
 
 
-NOTHING_SAID = Run()
+UNKNOWN_RUN = Run()
 
 
-def diagnosed(log: Log, run: Run = NOTHING_SAID) -> DiagnosisDocument:
+def diagnosed(log: Log, run: Run = UNKNOWN_RUN) -> DiagnosisDocument:
     """Why the run of a log ran out of memory. MissingDatum where the log does not say that it did."""
     failure = failure_of(log)
     if failure is None:
         raise MissingDatum(NOT_FOUND, file=log.name)
     warnings = [] if failure.is_certain else [UNCERTAIN]
-    asked = _asked(log, failure, run, warnings)
-    answer, understood = asked.answer, asked.understood
+    estimated = _estimated_run(log, failure, run, warnings)
+    answer, understood = estimated.answer, estimated.understood
     cause, text = failure.cause, cause_sentence(failure)
-    if answer is not None and (found := _logits(failure, answer)) is not None:
-        cause, text = "logits", logits_sentence(failure, *found)
+    if answer is not None and (sizes := _logits(failure, answer)) is not None:
+        cause, text = "logits", logits_sentence(failure, *sizes)
     return DiagnosisDocument(
-        question=_entries(log, asked),
+        question=_entries(log, estimated),
         tool=failure.tool.name,
         tool_name=failure.tool.shown,
         phase=failure.phase,
@@ -88,46 +88,46 @@ def _evidence(failure: Failure) -> list[EvidenceDocument]:
         EvidenceDocument(
             line=hit.line.number,
             text=hit.line.text.strip()[:LONGEST],
-            failed=hit.sign.strength >= FAILED or hit.index == failure.hit.index,
+            failed=hit.pattern.strength >= FAILED or hit.index == failure.hit.index,
             rank=hit.line.rank,
         )
         for hit in failure.evidence
     ]
 
 
-def _entries(log: Log, asked: "_Asked") -> dict[str, Entry]:
+def _entries(log: Log, estimated: "_EstimatedRun") -> dict[str, Entry]:
     """The log, and the options of the run: all of them where it was estimated."""
     question = {"log": Entry(value=log.name, origin="given")}
-    if asked.answer is not None:
-        return {**question, **asked.answer.question}
-    if asked.understood is not None:
-        for name, value in asked.understood.question.items():
-            question[name] = Entry(value=value, origin="file", keys=tuple(asked.understood.origins.get(name, ())))
-    return question | {name: Entry(value=value, origin="given") for name, value in asked.given.items()}
+    if estimated.answer is not None:
+        return {**question, **estimated.answer.question}
+    if estimated.understood is not None:
+        for name, value in estimated.understood.question.items():
+            question[name] = Entry(value=value, origin="file", keys=tuple(estimated.understood.origins.get(name, ())))
+    return question | {name: Entry(value=value, origin="given") for name, value in estimated.options.items()}
 
 
-class _Asked(Struct, frozen=True, kw_only=True):
+class _EstimatedRun(Struct, frozen=True, kw_only=True):
     """The run as a question of ours, as far as it is known, and its answer."""
 
     verb: str
-    given: Mapping[str, Any]
+    options: Mapping[str, Any]
     understood: Understood | None
     answer: "Answer | None"
 
 
-def _asked(log: Log, failure: Failure, run: Run, warnings: list[str]) -> _Asked:
+def _estimated_run(log: Log, failure: Failure, run: Run, warnings: list[str]) -> _EstimatedRun:
     """What the log or whoever asks says of the run, and its estimate where that is enough."""
     understood = run.understood
     if understood is None and run.options is None:
-        found = carried(log, run.asker)
-        understood = found.understood
-        if understood is None and found.problem:
-            warnings.append(Message(NOT_ESTIMATED_RUN, why=found.problem))
+        command = command_of_run(log, run.asker)
+        understood = command.understood
+        if understood is None and command.problem:
+            warnings.append(Message(NOT_ESTIMATED_RUN, why=command.problem))
     verb = failure.tool.verb or (SERVE if failure.phase == "serving" else TRAIN)
     verb = understood.verb if understood is not None else verb
-    given = {name: value for name, value in (("model", run.asker.model), ("on", run.asker.on)) if value}
-    given |= run.options(verb) if run.options is not None else {}
-    question = {**(understood.question if understood is not None else {}), **given}
+    options = {name: value for name, value in (("model", run.asker.model), ("on", run.asker.on)) if value}
+    options |= run.options(verb) if run.options is not None else {}
+    question = {**(understood.question if understood is not None else {}), **options}
     if failure.tool.runs and verb == failure.tool.verb:
         question.setdefault("engine" if verb == SERVE else "runtime", failure.tool.runs)
     answer = None
@@ -135,12 +135,12 @@ def _asked(log: Log, failure: Failure, run: Run, warnings: list[str]) -> _Asked:
         try:
             answer = _answered(verb, question)
             if understood is not None:
-                answer = marked(answer, understood, set(given))
+                answer = marked(answer, understood, set(options))
         except TonnageError as error:
-            if understood is None or understood is run.understood or given.keys() - {"model", "on"}:
+            if understood is None or understood is run.understood or options.keys() - {"model", "on"}:
                 raise
             warnings.append(Message(NOT_ESTIMATED_RUN, why=str(error)))
-    return _Asked(verb=verb, given=given, understood=understood, answer=answer)
+    return _EstimatedRun(verb=verb, options=options, understood=understood, answer=answer)
 
 
 NOT_ESTIMATED_RUN = "the command in the log is not estimated: {why}"
@@ -188,8 +188,8 @@ def _logits(failure: Failure, answer: "Answer") -> tuple[int, int, int] | None:
         return None
     question = {name: entry.value for name, entry in answer.question.items()}
     vocabulary = _vocabulary(question)
-    found = logits_of(tried, vocabulary, question) if vocabulary else None
-    return (found[0], vocabulary, found[1]) if found else None
+    sizes = logits_of(tried, vocabulary, question) if vocabulary else None
+    return (sizes[0], vocabulary, sizes[1]) if sizes else None
 
 
 def _vocabulary(question: Mapping[str, Any]) -> int:

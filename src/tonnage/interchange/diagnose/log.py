@@ -67,7 +67,7 @@ class Log:
     @cached_property
     def _ends(self) -> list[int]:
         """Where each line ends; a carriage return of a progress bar ends one too."""
-        return [found.start() for found in re.finditer(r"[\n\r]", self.text)]
+        return [match.start() for match in re.finditer(r"[\n\r]", self.text)]
 
     @cached_property
     def _numbers(self) -> list[int]:
@@ -135,12 +135,12 @@ def cleaned(line: str) -> tuple[str, str]:
     rank = ""
     for _ in range(MOST_PREFIXES):
         for prefix in _PREFIXES:
-            found = prefix.match(line)
-            if found is None:
+            match = prefix.match(line)
+            if match is None:
                 continue
             if prefix.groups:
-                rank = _rank(found[1] or "") or rank
-            line = line[found.end() :]
+                rank = _rank(match[1] or "") or rank
+            line = line[match.end() :]
             break
         else:
             break

@@ -30,10 +30,10 @@ def size(text: str) -> int | None:
     >>> size("1024.00 KiB"), size("17179869184.00 GiB")
     (1048576, None)
     """
-    found = _SIZE.fullmatch(text.strip())
-    if found is None or found[2].lower() not in _UNITS:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or match[2].lower() not in _UNITS:
         return None
-    value = _float(found[1]) * _UNITS[found[2].lower()]
+    value = _float(match[1]) * _UNITS[match[2].lower()]
     return round(value) if abs(value) < LARGEST else None
 
 

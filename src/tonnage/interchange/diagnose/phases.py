@@ -7,7 +7,7 @@ from msgspec import Struct
 from tonnage.documents.interchange.diagnose import Cause, Phase
 from tonnage.interchange.diagnose.log import Line, Log
 
-MOST_FRAMES, MOST_ABOVE = 400, 3000  # lines of a traceback; lines above a failure in which a step is looked for
+MOST_FRAMES = 400  # lines of a traceback
 START = "Traceback (most recent call last)"
 
 
@@ -105,12 +105,9 @@ _FUNCTIONS = (
     ),
     _Functions("forward", "forward _call_impl _wrapped_call_impl forward_step training_step _forward_impl checkpoint"),
 )
-_PHASES = tuple((each.phase, each.pattern) for each in _FUNCTIONS)
+_PHASES = tuple((functions.phase, functions.pattern) for functions in _FUNCTIONS)
 _LOSS = next(pattern for phase, pattern in _PHASES if phase == "loss")
 _GROWING_CACHE = re.compile(r"cache_utils\.py|in update_cache\b|past_key_value|key_cache\[")
-_PLAIN_ATTENTION = re.compile(
-    r"eager_attention_forward|softmax\(attn_weights|torch\.matmul\(query|attn_weights = |baddbmm"
-)
 _REDUCER = re.compile(
     r"in (?:_ddp_init_helper|_build_reducer|allocate_grad\w*|_allocate_\w*grad\w*)\b|param_and_grad_buffer"
 )
@@ -187,13 +184,13 @@ def phase_of(frames: str, log: Log, index: int, serves: bool) -> Phase:
 
 def last_step(log: Log, index: int) -> Phase | None:
     """What came after the last step that the log shows above a line."""
-    latest, found = -1, None
+    latest, latest_phase = -1, None
     end = log.start_of(index)
     for text, phase in _STEPS:
         at = log.text.rfind(text, 0, end)
         if at > latest:
-            latest, found = at, phase
-    return found
+            latest, latest_phase = at, phase
+    return latest_phase
 
 
 def cause_of(phase: Phase, frames: str) -> Cause:
@@ -205,8 +202,3 @@ def cause_of(phase: Phase, frames: str) -> Cause:
     if phase == "loading weights" and _REDUCER.search(frames):
         return "gradients"
     return GROWS[phase]
-
-
-def has_plain_attention(frames: str) -> bool:
-    """Whether the scores of attention were materialised."""
-    return bool(_PLAIN_ATTENTION.search(frames))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tonnage.documents.interchange.diagnose import Cause, Phase
-from tonnage.interchange.diagnose.judged import Failure
+from tonnage.interchange.diagnose.failure import Failure
 from tonnage.kernel.message import Message
 from tonnage.kernel.units import human
 

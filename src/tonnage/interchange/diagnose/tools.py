@@ -113,20 +113,20 @@ def tool_named(name: str) -> Tool:
     return next(tool for tool in ALL if tool.name == name)
 
 
-def tool_of(log: Log, said: str, frames: str) -> Tool:
-    """The tool. `said`: whose line it was that said that memory ran out; `frames`: the traceback of it."""
-    if said in ("vllm", "sglang", "tensorrt-llm", "tgi", "ollama", "jax"):
-        return tool_named(said)
+def tool_of(log: Log, line_tool: str, frames: str) -> Tool:
+    """The tool. `line_tool`: whose line it was that said that memory ran out; `frames`: the traceback of it."""
+    if line_tool in ("vllm", "sglang", "tensorrt-llm", "tgi", "ollama", "jax"):
+        return tool_named(line_tool)
     by_code = next(_by_code(ENGINES, frames), None)
     if by_code is not None:
         return by_code
-    if said == "llama-cpp":
+    if line_tool == "llama-cpp":
         ollama = tool_named("ollama")
-        return ollama if _says(log, ollama) else tool_named(said)
+        return ollama if _says(log, ollama) else tool_named(line_tool)
     for tools in (TRAINERS, ENGINES):
         for tool in (*_by_code(tools, frames), *(tool for tool in tools if _says(log, tool))):
             return tool
-    return HOST if said == "host" else PYTORCH
+    return HOST if line_tool == "host" else PYTORCH
 
 
 def _by_code(tools: tuple[Tool, ...], frames: str) -> Iterator[Tool]:

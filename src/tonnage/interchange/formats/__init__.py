@@ -1,4 +1,5 @@
-"""The formats: a module for each tool, found by the name of its file. It adds a `Format` to FORMATS; no list names it.
+"""The formats: a module for each tool, in the folder of its kind: `engines`, `trainers`, and `jobs`, which carry the
+command of another. Every module below here is imported and adds a `Format` to FORMATS; no list names it.
 
 A module has the names of the keys that a tool's file or command may have, what each decides, and what its file is
 written from. What several formats share stands in `interchange/parts`.
@@ -7,14 +8,14 @@ written from. What several formats share stands in `interchange/parts`.
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any
 
 from msgspec import Struct
 
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Source
-from tonnage.interchange.written import Written
 from tonnage.kernel.registry import Registry
 
 
@@ -35,7 +36,7 @@ class Format(Struct, frozen=True, kw_only=True):
     ending: of the file that is written, `.sh` of a command
     has_comments: whether model and machine can stand in the file, in a comment
     says: the options of ours that its keys can say; all others stand in the comment
-    unsaid: of these, what the text that was written says nothing of, such as a model without a checkpoint
+    omits: of these, what the text that was written says nothing of, such as a model without a checkpoint
     carries: those that the command can say which a file of this format carries
     counts: whether the file says how many nodes and accelerators there are, so that its comment names the accelerator
     """
@@ -51,13 +52,13 @@ class Format(Struct, frozen=True, kw_only=True):
     verbs: tuple[str, ...]
     sets: Mapping[str, str] = {}
     fills: Callable[[str, Mapping[str, Any]], Mapping[str, Any]] | None = None
-    write: Callable[[Written], str] | None = None
+    write: Callable[[PlannedRun], str] | None = None
     ending: str = ".sh"
     has_comments: bool = True
     says: frozenset[str] = frozenset()
-    unsaid: Callable[[Written], frozenset[str]] | None = None
-    carries: Callable[[Written], frozenset[str]] | None = None
-    counts: Callable[[Written], bool] | None = None
+    omits: Callable[[PlannedRun], frozenset[str]] | None = None
+    carries: Callable[[PlannedRun], frozenset[str]] | None = None
+    counts: Callable[[PlannedRun], bool] | None = None
 
     def put_comment(self, text: str, comment: str) -> str:
         """The text with a comment above it, below a first line that says the program of a script."""
@@ -71,8 +72,8 @@ FORMATS: Registry[Format] = Registry("format")
 @cache
 def formats() -> tuple[Format, ...]:
     """Every format, by name."""
-    for module in iter_modules(__path__):
-        import_module(f"{__name__}.{module.name}")
+    for module in walk_packages(__path__, f"{__name__}."):
+        import_module(module.name)
     return tuple(FORMATS[name] for name in sorted(FORMATS))
 
 

@@ -9,14 +9,14 @@ from tonnage.user_files import yaml_text
 
 def assigned(words: Sequence[str]) -> dict[str, Any]:
     """The keys and values of words that are overrides. A list or mapping is read as YAML has it."""
-    found: dict[str, Any] = {}
+    overrides: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.lstrip("+").partition("=")
         if equals and name and not name.startswith(("-", "$", ">")):
-            found[name.strip()] = plain(value)
+            overrides[name.strip()] = plain(value)
         elif word and not word.startswith(("$", ">", "2>", "&>", "~")):
-            found[word] = None if word.startswith("+") else "true"
-    return found
+            overrides[word] = None if word.startswith("+") else "true"
+    return overrides
 
 
 def plain(value: str) -> Any:

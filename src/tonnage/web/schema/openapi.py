@@ -6,7 +6,7 @@ import msgspec
 from litestar import MediaType, Response, get
 
 from tonnage.documents import schema as d
-from tonnage.interchange.asked import ABOUT, CHECK, EXPORT, LENIENT
+from tonnage.interchange.json_questions import ABOUT, CHECK, EXPORT, LENIENT
 from tonnage.kernel.encoding import encode
 from tonnage.kernel.version import __version__
 from tonnage.verbs.answered import DETAILS, FULL

@@ -29,7 +29,6 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
     "vllm": {
         "context": "--max-model-len {value}",
         "max_num_seqs": "--max-num-seqs {value}",
-        "concurrency": "--max-num-seqs {value}",
         "max_num_batched_tokens": "--max-num-batched-tokens {value}",
         "gpu_memory_utilization": "--gpu-memory-utilization {value}",
         "enforce_eager": "--enforce-eager",
@@ -44,7 +43,6 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
     "sglang": {
         "context": "--context-length {value}",
         "max_num_seqs": "--max-running-requests {value}",
-        "concurrency": "--max-running-requests {value}",
         "max_num_batched_tokens": "--chunked-prefill-size {value}",
         "gpu_memory_utilization": "--mem-fraction-static {value}",
         "enforce_eager": "--cuda-graph-backend-decode disabled",
@@ -59,7 +57,6 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
     "tensorrt-llm": {
         "context": "--max_seq_len {value}",
         "max_num_seqs": "--max_batch_size {value}",
-        "concurrency": "--max_batch_size {value}",
         "max_num_batched_tokens": "--max_num_tokens {value}",
         "gpu_memory_utilization": "--kv_cache_free_gpu_memory_fraction {value}",
         "kv_cache": {"fp8": "kv_cache_config: {dtype: fp8}"},
@@ -71,7 +68,6 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
     "tgi": {
         "context": "--max-total-tokens {value}",
         "max_num_seqs": "--max-batch-size {value}",
-        "concurrency": "--max-batch-size {value}",
         "max_num_batched_tokens": "--max-batch-prefill-tokens {value}",
         "gpu_memory_utilization": "--cuda-memory-fraction {value}",
         "enforce_eager": "--cuda-graphs 0",
@@ -82,7 +78,6 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
     "llama-cpp": {
         "context": "-c {value}",
         "max_num_seqs": "-np {value}",
-        "concurrency": "-np {value}",
         "max_num_batched_tokens": "-ub {value}",
         "kv_cache": {"q8_0": "-fa on -ctk q8_0 -ctv q8_0", "fp8": "-fa on -ctk q8_0 -ctv q8_0"},
         "layers_on_accelerator": "-ngl {value}",
@@ -92,7 +87,6 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
     "ollama": {
         "context": "OLLAMA_CONTEXT_LENGTH={value}",
         "max_num_seqs": "OLLAMA_NUM_PARALLEL={value}",
-        "concurrency": "OLLAMA_NUM_PARALLEL={value}",
         "kv_cache": {
             "q8_0": "OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE=q8_0",
             "fp8": "OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE=q8_0",
@@ -219,12 +213,14 @@ OF_HOST: Mapping[str, Flag] = {
     "shm_size": "docker run --shm-size={value} (or --ipc=host)",
     "host_memory_limit": "#SBATCH --mem={value} (a container: --memory, resources.limits.memory)",
 }
+# Options that the same flag says: how many requests run, and how many are to run.
+SAME_FLAG = {"concurrency": "max_num_seqs"}
 NO_PYTORCH = frozenset({"llama-cpp", "ollama", "jax", "host"})
 
 
 def flag_of(tool: str, option: str, value: Any) -> str | None:
     """The option in the flags of a tool; None where it has none for it."""
-    own = FLAGS.get(tool, {}).get(option)
+    own = FLAGS.get(tool, {}).get(SAME_FLAG.get(option, option))
     if own is None and tool not in NO_PYTORCH:
         own = OF_PYTORCH.get(option)
     if own is None:

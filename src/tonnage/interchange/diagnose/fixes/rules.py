@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from tonnage.documents.advice import Changes
 from tonnage.documents.interchange.diagnose import Cause, FixDocument
+from tonnage.interchange.diagnose.failure import Failure
 from tonnage.interchange.diagnose.fixes.flags import flag_of
 from tonnage.interchange.diagnose.fixes.words import words_of
-from tonnage.interchange.diagnose.judged import Failure
 from tonnage.interchange.diagnose.tools import SERVE
 
 MOST = 6
@@ -199,7 +199,7 @@ def _share(failure: Failure, grows: Cause) -> Rule | None:
     if usual is None:
         return None
     direction = SHARE.get((failure.phase, grows))
-    if failure.phase == "cache allocation" and failure.hit.sign.tool == "pytorch":
+    if failure.phase == "cache allocation" and failure.hit.pattern.tool == "pytorch":
         direction = DOWN  # the cache was larger than what was free
     if tool == "tensorrt-llm" and failure.phase == "cache allocation" and grows == "kv cache":
         direction = DOWN  # of the memory that is free after the weights

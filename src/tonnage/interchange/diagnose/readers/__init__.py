@@ -6,17 +6,17 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from tonnage.interchange.diagnose.signs import Sign
+from tonnage.interchange.diagnose.patterns import LinePattern
 
 
 @cache
-def failures() -> tuple[Sign, ...]:
+def failures() -> tuple[LinePattern, ...]:
     """Lines that say that memory ran out, of every tool."""
     return tuple(sign for module in _modules() for sign in getattr(module, "FAILURES", ()))
 
 
 @cache
-def facts() -> tuple[Sign, ...]:
+def facts() -> tuple[LinePattern, ...]:
     """Lines that have numbers, of every tool."""
     return tuple(sign for module in _modules() for sign in getattr(module, "FACTS", ()))
 

@@ -7,17 +7,17 @@ Sources: torch 2.13 (libc10.so, libtorch_cpu.so, libtorch_python.so, torch/utils
 from typing import Any
 
 from tonnage.interchange.diagnose.numbers import NUMBER, SIZE
-from tonnage.interchange.diagnose.signs import FAILED, FOLLOWS, SAYS_CAUSE, Sign, fact, failure
+from tonnage.interchange.diagnose.patterns import FAILED, FOLLOWS, SAYS_CAUSE, LinePattern, fact, failure
 
 _N = NUMBER
 HOST = "host"
 
 
-def _memory(hint: str, pattern: str = "", strength: int = SAYS_CAUSE, **units: Any) -> Sign:
+def _memory(hint: str, pattern: str = "", strength: int = SAYS_CAUSE, **units: Any) -> LinePattern:
     return failure(HOST, hint, pattern, phase="host", cause="host memory", strength=strength, host=True, **units)
 
 
-def _shared(hint: str, pattern: str = "", strength: int = SAYS_CAUSE, **units: Any) -> Sign:
+def _shared(hint: str, pattern: str = "", strength: int = SAYS_CAUSE, **units: Any) -> LinePattern:
     return failure(HOST, hint, pattern, phase="host", cause="shared memory", strength=strength, host=True, **units)
 
 

@@ -3,7 +3,7 @@ libtpu, as their messages are published.
 """
 
 from tonnage.interchange.diagnose.numbers import NUMBER
-from tonnage.interchange.diagnose.signs import SAYS_CAUSE, failure
+from tonnage.interchange.diagnose.patterns import SAYS_CAUSE, failure
 
 _N = NUMBER
 FAILURES = (

@@ -3,7 +3,7 @@ ggml/src/ggml-backend.cpp, src/llama-context.cpp, src/llama-kv-cache.cpp, src/ll
 """
 
 from tonnage.interchange.diagnose.numbers import NUMBER
-from tonnage.interchange.diagnose.signs import FAILED, FOLLOWS, SAYS_CAUSE, fact, failure
+from tonnage.interchange.diagnose.patterns import FAILED, FOLLOWS, SAYS_CAUSE, fact, failure
 
 _N = NUMBER
 LLAMA_CPP = "llama-cpp"

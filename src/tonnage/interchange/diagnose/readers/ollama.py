@@ -1,7 +1,7 @@
 """Ollama. Sources: ollama, llm/server.go and llm/memory.go (0.3 to 0.12), server/sched.go."""
 
 from tonnage.interchange.diagnose.numbers import NUMBER, SIZE
-from tonnage.interchange.diagnose.signs import FAILED, SAYS_CAUSE, fact, failure
+from tonnage.interchange.diagnose.patterns import FAILED, SAYS_CAUSE, fact, failure
 
 _N = NUMBER
 OLLAMA = "ollama"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tonnage.interchange.diagnose.log import Log
 from tonnage.interchange.diagnose.numbers import SIZE, Number, size
-from tonnage.interchange.diagnose.signs import FAILED, FOLLOWS, SAYS_CAUSE, Hit, failure
+from tonnage.interchange.diagnose.patterns import FAILED, FOLLOWS, SAYS_CAUSE, Hit, failure
 from tonnage.kernel.units import MIB
 
 PYTORCH = "pytorch"

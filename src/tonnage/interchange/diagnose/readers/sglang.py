@@ -3,7 +3,7 @@ srt/model_executor/runner_backend_utils, srt/mem_cache/allocation.py, srt/manage
 """
 
 from tonnage.interchange.diagnose.numbers import NUMBER
-from tonnage.interchange.diagnose.signs import FILLS, FOLLOWS, SAYS_CAUSE, fact, failure
+from tonnage.interchange.diagnose.patterns import FILLS, FOLLOWS, SAYS_CAUSE, fact, failure
 
 _N = NUMBER
 SGLANG = "sglang"

@@ -3,7 +3,7 @@ cpp/tensorrt_llm/runtime/tllmBuffers.h and batch_manager for the engine in C++.
 """
 
 from tonnage.interchange.diagnose.numbers import NUMBER
-from tonnage.interchange.diagnose.signs import FAILED, SAYS_CAUSE, fact, failure
+from tonnage.interchange.diagnose.patterns import FAILED, SAYS_CAUSE, fact, failure
 
 _N = NUMBER
 TENSORRT_LLM = "tensorrt-llm"

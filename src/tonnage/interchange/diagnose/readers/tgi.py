@@ -1,6 +1,6 @@
 """Text Generation Inference. Sources: server/text_generation_server/models/flash_causal_lm.py and router/src/infer."""
 
-from tonnage.interchange.diagnose.signs import SAYS_CAUSE, failure
+from tonnage.interchange.diagnose.patterns import SAYS_CAUSE, failure
 
 FAILURES = (
     failure(

@@ -4,7 +4,7 @@ Megatron-LM (training/theoretical_memory_usage.py, training/utils, report_memory
 """
 
 from tonnage.interchange.diagnose.numbers import NUMBER
-from tonnage.interchange.diagnose.signs import SAYS_CAUSE, fact, failure
+from tonnage.interchange.diagnose.patterns import SAYS_CAUSE, fact, failure
 
 _N = NUMBER
 FAILURES = (

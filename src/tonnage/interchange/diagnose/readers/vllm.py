@@ -4,7 +4,7 @@ executor/executor_base.py) for older wordings.
 """
 
 from tonnage.interchange.diagnose.numbers import NUMBER
-from tonnage.interchange.diagnose.signs import FAILED, SAYS_CAUSE, fact, failure
+from tonnage.interchange.diagnose.patterns import FAILED, SAYS_CAUSE, fact, failure
 
 _N = NUMBER
 VLLM = "vllm"

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.interchange.parts.carriers.pods import mapping, sections
-from tonnage.interchange.parts.launching.carried import Found, found_in, read_found
+from tonnage.interchange.parts.launching.carried import CarriedCommand, carried_commands, read_carried
 from tonnage.interchange.parts.launching.containers import number_of_gpus
 from tonnage.interchange.parts.launching.counting import NO_HOST_LIMIT
 from tonnage.interchange.parts.launching.images import entry_point
-from tonnage.interchange.parts.launching.lists import words_in
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading, flattened
 from tonnage.interchange.source import Source
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import OR, listed
 
 # compose-spec, schema/compose-spec.json: service
-KNOWN = words_in("""
+KNOWN = names("""
     image build command entrypoint environment env_file deploy gpus devices runtime ipc shm_size ulimits volumes
     ports expose networks network_mode restart container_name hostname depends_on healthcheck labels logging
     user working_dir privileged cap_add cap_drop security_opt stdin_open tty mem_limit memswap_limit
@@ -28,7 +28,6 @@ KNOWN = words_in("""
     blkio_config credential_spec device_cgroup_rules dns_opt dns_search isolation label_file provider
     use_api_socket models
 """)
-USED = ("image", "command", "entrypoint", "deploy", "gpus", "devices", "scale", "mem_limit", "extends", "models")
 DEVICES = "deploy.resources.reservations.devices"
 TOP = ("services", "version", "name", "volumes", "networks", "secrets", "configs", "include", "models")
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)(?::?-([^}]*))?(?::?\?[^}]*)?\}|([A-Za-z_]\w*))")
@@ -36,25 +35,27 @@ _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)(?::?-([^}]*))?(?::?\?[^}]*)?\}|([
 
 def services(source: Source) -> Mapping[str, Any]:
     """The services of a file; none of another tool's."""
-    found = source.tree.get("services")
-    if not isinstance(found, Mapping) or "resources" in source.tree or "apiVersion" in source.tree:
+    section = source.tree.get("services")
+    if not isinstance(section, Mapping) or "resources" in source.tree or "apiVersion" in source.tree:
         return {}
-    has_one = any(isinstance(one, Mapping) and ("image" in one or "build" in one) for one in found.values())
-    return found if has_one else {}
+    has_one = any(isinstance(one, Mapping) and ("image" in one or "build" in one) for one in section.values())
+    return section if has_one else {}
 
 
 def values(source: Source) -> dict[str, Any]:
-    kept = {
+    shown = {
         f"services.{name}.{key}"
         for name in services(source)
         for key in ("environment", "build", "labels", "ulimits", "logging", "depends_on", "networks", "healthcheck")
     }
-    return flattened(source.tree, kept)
+    return flattened(source.tree, shown)
 
 
 def read(r: Reading) -> None:
-    found = [one for name, service in services(r.source).items() for one in _found(r, str(name), service)]
-    asking = [one for one in found if one[1]] or found
+    commands = [
+        one for name, service in services(r.source).items() for one in _commands_of_service(r, str(name), service)
+    ]
+    asking = [one for one in commands if one[1]] or commands
     names = list(dict.fromkeys(name for name, _, _ in asking))
     if len(names) > 1:
         raise InvalidInput(
@@ -69,11 +70,11 @@ def read(r: Reading) -> None:
         r.count_machines(per_node=accelerators * replicas)
     for key in (f"{place}command", f"{place}entrypoint"):
         r.values.pop(key, None)
-    read_found(r, [one for _, _, one in asking])
+    read_carried(r, [one for _, _, one in asking])
     _classify(r, place)
 
 
-def _found(r: Reading, name: str, value: Any) -> list[tuple[str, int, Found]]:
+def _commands_of_service(r: Reading, name: str, value: Any) -> list[tuple[str, int, CarriedCommand]]:
     """The commands of a service that formats read, with its accelerators: -1 for all that there are."""
     file, place = r.source.name, f"services.{name}"
     service = mapping(value, file, place)
@@ -84,10 +85,10 @@ def _found(r: Reading, name: str, value: Any) -> list[tuple[str, int, Found]]:
     line = [*(entry or entry_point(image, command)), *command]
     if not line:
         return []
-    given = (*(f"{key}={text}" for key, text in environment.items()), *line)
-    source = Source(name=file, text="", folder=r.source.folder, words=given)
+    words = (*(f"{key}={text}" for key, text in environment.items()), *line)
+    source = Source(name=file, text="", folder=r.source.folder, words=words)
     number = _accelerators(r, place, service)
-    return [(name, number, one) for one in found_in(source, where=name, image=image)]
+    return [(name, number, one) for one in carried_commands(source, where=name, image=image)]
 
 
 def _words(r: Reading, key: str, value: Any, known: Mapping[str, str]) -> list[str]:
@@ -152,20 +153,20 @@ def _accelerators(r: Reading, place: str, service: Mapping[str, Any]) -> int:
     for name in DEVICES.split("."):
         tree = tree.get(name) if isinstance(tree, Mapping) else None
     key = f"{place}.{DEVICES}"
-    found = 0
+    number = 0
     devices = sections(tree, file, key)
     if isinstance(service.get("gpus"), list):
         devices = [*devices, *sections(service["gpus"], file, f"{place}.gpus")]
     elif service.get("gpus") is not None:
-        found = number_of_gpus(service["gpus"]) or -1
+        number = number_of_gpus(service["gpus"]) or -1
     for one in devices:
         ids, count = one.get("device_ids"), one.get("count")
         if isinstance(ids, list):
-            found += len(ids)
+            number += len(ids)
         elif count is None or count == "all":
-            found = -1
+            number = -1
         elif isinstance(count, int | str) and str(count).isdecimal() and len(str(count)) < 6:
-            found += int(count)
+            number += int(count)
         else:
             raise InvalidInput(
                 "{file}: {key}.count must be a number of accelerators, or all. Got {count}.",
@@ -175,20 +176,20 @@ def _accelerators(r: Reading, place: str, service: Mapping[str, Any]) -> int:
             )
     listed_devices = service.get("devices")
     if (
-        not found
+        not number
         and isinstance(listed_devices, list)
         and any("/dev/kfd" in str(one) or "gpu=all" in str(one) for one in listed_devices)
     ):
-        found = -1
-    if not found and service.get("runtime") == "nvidia":
-        found = -1
-    return found
+        number = -1
+    if not number and service.get("runtime") == "nvidia":
+        number = -1
+    return number
 
 
 def _replicas(r: Reading, place: str) -> int:
     for key in (f"{place}deploy.replicas", f"{place}scale"):
         if r.has(key):
-            replicas = r.whole(key)
+            replicas = r.integer(key)
             if not 0 <= replicas <= 100_000:
                 raise r.wrong(key, "a number of replicas")
             r.put("on", None, key)

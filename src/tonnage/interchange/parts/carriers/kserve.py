@@ -19,8 +19,8 @@ from tonnage.interchange.parts.carriers.pods import (
     words,
 )
 from tonnage.interchange.parts.carriers.workloads import objects
-from tonnage.interchange.parts.launching.carried import Found, form_that_reads, found_in, read_found
-from tonnage.interchange.parts.launching.lists import words_in
+from tonnage.interchange.parts.launching.carried import CarriedCommand, carried_commands, form_that_reads, read_carried
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Command, Source
 from tonnage.kernel.errors import InvalidInput, shown
@@ -34,7 +34,7 @@ PARALLEL = {
 }
 WORKER_SPEC = {"tensorParallelSize": "tensor", "pipelineParallelSize": "pipeline"}
 ADDITIONAL = "VLLM_ADDITIONAL_ARGS"
-KEYS = words_in("""
+KEYS = names("""
     spec.model.uri spec.model.name spec.model.criticality spec.model.lora.maxRank spec.model.lora.maxAdapters
     spec.model.lora.maxCpuAdapters spec.model.lora.adapters spec.parallelism.tensor spec.parallelism.pipeline
     spec.parallelism.data spec.parallelism.dataLocal spec.parallelism.dataRPCPort spec.parallelism.expert
@@ -50,13 +50,13 @@ IGNORED = ("apiVersion", "kind", "metadata.", "status.", "spec.router.", "spec.r
     "spec.model.name", "spec.model.criticality", "spec.parallelism.dataRPCPort", "spec.trustRemoteCode",
     "spec.model.lora.maxCpuAdapters", "spec.transformer.", "spec.explainer.", "spec.model.lora.adapters")  # fmt: skip
 OF_PREDICTOR = frozenset(
-    words_in("""
+    names("""
     minReplicas maxReplicas scaleTarget scaleMetric scaleMetricType autoScaling containerConcurrency timeout
     canaryTrafficPercent logger batcher labels annotations deploymentStrategy model workerSpec multiNode
 """)
 )
 OF_MODEL = frozenset(
-    words_in("""
+    names("""
     modelFormat storageUri storage runtime runtimeVersion protocolVersion name args command env image ports
     volumeMounts imagePullPolicy livenessProbe readinessProbe startupProbe securityContext lifecycle workingDir
     envFrom terminationMessagePath terminationMessagePolicy stdin tty storageUris
@@ -156,7 +156,7 @@ def _check_format(r: Reading, model: Mapping[str, Any]) -> None:
 def _size(r: Reading, key: str, value: Any) -> int:
     if value is None:
         return 0
-    size = r.whole(key)
+    size = r.integer(key)
     if not 1 <= size <= 100_000:
         raise r.wrong(key, "a number from 1 on")
     return size
@@ -223,8 +223,8 @@ def _count(r: Reading, key: str, fewest: str, nodes: int, per_node: int) -> None
 def _of_server(r: Reading, arguments: list[str]) -> list[str]:
     """Arguments of KServe's server for Hugging Face models as those of vLLM, the model first."""
     line = " ".join(shlex.quote(word) for word in arguments)
-    found = re.sub(r"--model[_-]name(=|\s+)", r"--served-model-name\1", line)
-    left, model = shlex.split(found), ""
+    renamed = re.sub(r"--model[_-]name(=|\s+)", r"--served-model-name\1", line)
+    left, model = shlex.split(renamed), ""
     result: list[str] = []
     while left:
         name, equals, value = left.pop(0).partition("=")
@@ -245,35 +245,35 @@ def _image(r: Reading, container: Mapping[str, Any], key: str) -> str:
 
 def _read_command(r: Reading, pods: Pods, line: list[str]) -> None:
     """The command of the container where it has one that a format reads, else vLLM with these words."""
-    found = [one for _, one in commands_in(r, pods, {})]
-    owned = [one for one in found if one.command.words[:2] != ("vllm", "serve")]
+    commands = [one for _, one in commands_in(r, pods, {})]
+    owned = [one for one in commands if one.command.words[:2] != ("vllm", "serve")]
     if owned:
         for place, _ in containers(r, pods):
             for name in ("command", "args"):
                 r.values.pop(f"{place}.{name}", None)
-        read_found(r, owned)
+        read_carried(r, owned)
         return
     image = ""
     for place, container in containers(r, pods):
         if container.get("name") in ("main", "kserve-container", None) or len(containers(r, pods)) == 1:
             image = _image(r, container, f"{place}.image") or image
-            given = [
+            arguments = [
                 *words(container.get("command"), r.source.name, f"{place}.command"),
                 *words(container.get("args"), r.source.name, f"{place}.args"),
             ]
             known = environment_of(r, place, container, {})
-            line = [*_with_options(line, _options_of(r, given)), *_split(r, known.get(ADDITIONAL, ""), place)]
+            line = [*_with_options(line, _options_of(r, arguments)), *_split(r, known.get(ADDITIONAL, ""), place)]
             for name in (f"{place}.command", f"{place}.args", f"{place}.env.{ADDITIONAL}"):
                 r.values.pop(name, None)
     _read_line(r, pods, line, image)
 
 
-def _options_of(r: Reading, given: list[str]) -> list[str]:
+def _options_of(r: Reading, words: list[str]) -> list[str]:
     """The options in a container's own words: those behind `vllm serve`, also in a script."""
-    if given[:1] and given[0].rpartition("/")[2] in ("bash", "sh"):
-        found = found_in(Source(name=r.source.name, text="", words=tuple(given)))
-        given = list(found[0].command.words) if found else []
-    return given[2:] if given[:2] == ["vllm", "serve"] else given
+    if words[:1] and words[0].rpartition("/")[2] in ("bash", "sh"):
+        commands = carried_commands(Source(name=r.source.name, text="", words=tuple(words)))
+        words = list(commands[0].command.words) if commands else []
+    return words[2:] if words[:2] == ["vllm", "serve"] else words
 
 
 def _with_options(line: list[str], more: list[str]) -> list[str]:
@@ -306,7 +306,7 @@ def _read_line(r: Reading, pods: Pods, line: list[str], image: str) -> None:
         environment |= {name: value for name, value in known.items() if name != ADDITIONAL}
     command = Command(words=tuple(line), environment=environment)
     form = form_that_reads(Source(name=r.source.name, text=shlex.join(line), words=tuple(line)))
-    read_found(r, [Found(command=command, form=form, image=image)] if form is not None else [])
+    read_carried(r, [CarriedCommand(command=command, form=form, image=image)] if form is not None else [])
 
 
 def classify(r: Reading) -> None:

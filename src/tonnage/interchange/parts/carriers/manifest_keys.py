@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from tonnage.interchange.parts.carriers.workloads import OPERATED, Workload
 from tonnage.interchange.parts.launching.accelerators import COUNTED, MIG
 from tonnage.interchange.parts.launching.counting import NO_HOST_LIMIT
-from tonnage.interchange.parts.launching.lists import words_in
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 
 # Kubernetes 1.36, staging/src/k8s.io/api/core/v1/types.go: PodSpec
 POD = frozenset(
-    words_in("""
+    names("""
     volumes initContainers ephemeralContainers restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds
     dnsPolicy nodeSelector serviceAccountName serviceAccount automountServiceAccountToken nodeName hostNetwork
     hostPID hostIPC shareProcessNamespace securityContext imagePullSecrets hostname subdomain affinity
@@ -21,7 +21,7 @@ POD = frozenset(
 )
 # The same file: Container
 CONTAINER = frozenset(
-    words_in("""
+    names("""
     name image command args workingDir ports envFrom env resizePolicy restartPolicy restartPolicyRules
     volumeMounts volumeDevices livenessProbe readinessProbe startupProbe lifecycle terminationMessagePath
     terminationMessagePolicy imagePullPolicy securityContext stdin stdinOnce tty
@@ -29,7 +29,7 @@ CONTAINER = frozenset(
 )
 # Specs of what runs pods: of Kubernetes' own kinds, Kubeflow's, JobSet's, LeaderWorkerSet's, KubeRay's and Volcano's
 OBJECT = frozenset(
-    words_in("""
+    names("""
     selector strategy minReadySeconds revisionHistoryLimit paused progressDeadlineSeconds serviceName
     podManagementPolicy updateStrategy volumeClaimTemplates persistentVolumeClaimRetentionPolicy ordinals
     backoffLimit backoffLimitPerIndex maxFailedIndexes podFailurePolicy successPolicy manualSelector

@@ -15,7 +15,7 @@ from tonnage.interchange.parts.carriers.pods import (
     take_slice,
 )
 from tonnage.interchange.parts.carriers.workloads import CONFIG, Workload
-from tonnage.interchange.parts.launching.carried import Found, found_in, read_found
+from tonnage.interchange.parts.launching.carried import CarriedCommand, carried_commands, read_carried
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Source, command_source
 from tonnage.kernel.errors import InvalidInput
@@ -29,70 +29,70 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
     work: Workload
     place: str
-    found: Found
+    carried: CarriedCommand
     asks: bool
 
 
 def read_workloads(r: Reading, work: Sequence[Workload]) -> None:
     """Read the one object that trains or serves."""
-    asked = {place: number for one in work for place, number in _asked(r, one).items()}
+    limits = {place: number for one in work for place, number in _limits(r, one).items()}
     if len(work) == 1 and work[0].config:
-        _read_config(r, work[0], asked)
+        _read_config(r, work[0], limits)
         return
-    candidates = [one for each in work for one in _candidates(r, each, asked)]
+    candidates = [one for workload in work for one in _candidates(r, workload, limits)]
     chosen = _chosen(r, candidates)
     for one in work:
         if one is not chosen[0].work:
             r.ignore([key for key in r.values if key.startswith(one.place)], "another object")
-    _count(r, chosen[0].work, asked)
+    _count(r, chosen[0].work, limits)
     for key in (f"{chosen[0].place}.command", f"{chosen[0].place}.args", chosen[0].place):
         r.values.pop(key, None)  # their words are keys of what is read inside
-    read_found(r, [one.found for one in chosen])
+    read_carried(r, [one.carried for one in chosen])
 
 
-def _read_config(r: Reading, work: Workload, asked: dict[str, int]) -> None:
+def _read_config(r: Reading, work: Workload, limits: dict[str, int]) -> None:
     """A RayService: the config of Serve in it, on the pods of its cluster."""
     from tonnage.interchange.check import read_as
 
-    _count(r, work, asked)
+    _count(r, work, limits)
     r.values.pop(f"{work.place}spec.{CONFIG}", None)
     source = Source(name=f"{r.source.name}: {CONFIG}.yaml", text=work.config, folder=r.source.folder)
     r.take_over(read_as(format_of("ray-serve"), source, replace(r.asker, tool=""), r.machines))
 
 
-def _asked(r: Reading, work: Workload) -> dict[str, int]:
+def _limits(r: Reading, work: Workload) -> dict[str, int]:
     """Accelerators that each container asks for."""
-    found = {}
+    limits = {}
     for pods in work.pods:
         put_nodes(r, pods)
         for place, container in containers(r, pods):
             number, part = accelerators_in(r, place, container)
             take_slice(r, part)
-            found[place] = number
-    return found
+            limits[place] = number
+    return limits
 
 
-def _candidates(r: Reading, work: Workload, asked: dict[str, int]) -> list[Candidate]:
+def _candidates(r: Reading, work: Workload, limits: dict[str, int]) -> list[Candidate]:
     """The commands that formats read; of servers in groups those of the leaders."""
-    found = []
-    starts_others = any(asked.get(place) for pods in work.pods for place, _ in containers(r, pods))
+    candidates = []
+    starts_others = any(limits.get(place) for pods in work.pods for place, _ in containers(r, pods))
     for pods in work.pods:
         more = {"LWS_GROUP_SIZE": str(pods.size), "LWS_WORKER_INDEX": "0"} if pods.role in ("leader", "worker") else {}
         for place, one in commands_in(r, pods, {**more, **_variables(work)}):
-            asks = bool(asked.get(place)) or (pods.role in ("launcher", "head") and starts_others)
-            found.append((pods, Candidate(work=work, place=place, found=one, asks=asks)))
+            asks = bool(limits.get(place)) or (pods.role in ("launcher", "head") and starts_others)
+            candidates.append((pods, Candidate(work=work, place=place, carried=one, asks=asks)))
     if work.entry:
         source = command_source([work.entry], r.source.folder)
-        found += [
+        candidates += [
             (
                 Pods(place="", spec={}),
-                Candidate(work=work, place=f"{work.place}spec.entrypoint", found=one, asks=starts_others),
+                Candidate(work=work, place=f"{work.place}spec.entrypoint", carried=one, asks=starts_others),
             )
-            for one in found_in(source, where="entrypoint")
+            for one in carried_commands(source, where="entrypoint")
         ]
-    if any(pods.role == "leader" for pods, _ in found):
-        return [one for pods, one in found if pods.role == "leader"]
-    return [one for _, one in found]
+    if any(pods.role == "leader" for pods, _ in candidates):
+        return [one for pods, one in candidates if pods.role == "leader"]
+    return [one for _, one in candidates]
 
 
 def _variables(work: Workload) -> dict[str, str]:
@@ -108,7 +108,7 @@ def _chosen(r: Reading, candidates: Sequence[Candidate]) -> list[Candidate]:
     asking = [one for one in candidates if one.asks] or list(candidates)
     alike: dict[tuple[str, ...], Candidate] = {}
     for one in asking:
-        alike.setdefault(one.found.command.words, one)
+        alike.setdefault(one.carried.command.words, one)
     places = {one.place for one in alike.values()}
     if len(places) > 1:
         raise InvalidInput(
@@ -125,10 +125,10 @@ def _chosen(r: Reading, candidates: Sequence[Candidate]) -> list[Candidate]:
     return list(alike.values())
 
 
-def _count(r: Reading, work: Workload, asked: dict[str, int]) -> None:
+def _count(r: Reading, work: Workload, limits: dict[str, int]) -> None:
     """The pods with accelerators are the nodes."""
     groups = [
-        (pods, sum(asked.get(place, 0) for place, _ in containers(r, pods))) for pods in work.pods if pods.replicas
+        (pods, sum(limits.get(place, 0) for place, _ in containers(r, pods))) for pods in work.pods if pods.replicas
     ]
     with_some = [(pods, number) for pods, number in groups if number]
     numbers = {number for _, number in with_some}

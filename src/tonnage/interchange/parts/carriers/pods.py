@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.interchange.parts.launching.accelerators import COUNTED, MIG, accelerator_named, accelerator_of_instance
-from tonnage.interchange.parts.launching.carried import Found, found_in
+from tonnage.interchange.parts.launching.carried import CarriedCommand, carried_commands
 from tonnage.interchange.parts.launching.images import entry_point
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Source
@@ -128,7 +128,7 @@ def accelerators_in(r: Reading, place: str, container: Mapping[str, Any]) -> tup
     """How many accelerators a container asks for, and which slice (MIG) of them; 0 and "" of others."""
     file = r.source.name
     resources = mapping(container.get("resources"), file, f"{place}.resources")
-    found, part = 0, ""
+    number_in_pod, part = 0, ""
     for section in ("requests", "limits"):
         where = f"{place}.resources.{section}"
         for name, value in mapping(resources.get(section), file, where).items():
@@ -137,12 +137,12 @@ def accelerators_in(r: Reading, place: str, container: Mapping[str, Any]) -> tup
             key = f"{where}.{name}"
             number = _number(value, file, key)
             r.put("on", None, key)
-            found = number or found
+            number_in_pod = number or number_in_pod
             if number and str(name).startswith(MIG):
                 part = str(name).removeprefix(MIG).removesuffix(".me").lower()
             if number and str(name).endswith(".shared"):
                 r.unsure(key, "accelerators that several pods share")
-    return found, part
+    return number_in_pod, part
 
 
 def _number(value: Any, file: str, key: str) -> int:
@@ -164,13 +164,13 @@ def take_slice(r: Reading, part: str) -> None:
 
 def environment_of(r: Reading, place: str, container: Mapping[str, Any], more: Mapping[str, str]) -> dict[str, str]:
     """Variables with values of a container; those of secrets and maps have none here."""
-    found = dict(more)
+    environment = dict(more)
     for variable in sections(container.get("env"), r.source.name, f"{place}.env"):
         name, value = variable.get("name"), variable.get("value")
         if isinstance(name, str) and re.fullmatch(r"[A-Za-z_]\w*", name) and isinstance(value, str | int | float):
             text = str(value).lower() if isinstance(value, bool) else str(value)
-            found[name] = _expanded(text, found)
-    return found
+            environment[name] = _expanded(text, environment)
+    return environment
 
 
 def _expanded(text: str, known: Mapping[str, str]) -> str:
@@ -178,9 +178,9 @@ def _expanded(text: str, known: Mapping[str, str]) -> str:
     return _REFERENCE.sub(lambda match: known.get(match[1], match[0]), text)
 
 
-def commands_in(r: Reading, pods: Pods, more: Mapping[str, str]) -> list[tuple[str, Found]]:
+def commands_in(r: Reading, pods: Pods, more: Mapping[str, str]) -> list[tuple[str, CarriedCommand]]:
     """The commands of all containers of pods that formats read, with the place of their container."""
-    found: list[tuple[str, Found]] = []
+    commands: list[tuple[str, CarriedCommand]] = []
     for place, container in containers(r, pods):
         image = container.get("image")
         image = image if isinstance(image, str) else ""
@@ -190,10 +190,10 @@ def commands_in(r: Reading, pods: Pods, more: Mapping[str, str]) -> list[tuple[s
         line = [_expanded(word, known) for word in [*(command or entry_point(image, args)), *args]]
         if not line:
             continue
-        given = (*(f"{name}={value}" for name, value in known.items()), *line)
-        source = Source(name=r.source.name, text=shlex.join(given), folder=r.source.folder, words=given)
-        found += [(place, one) for one in found_in(source, where=place, image=image)]
-    return found
+        full_command = (*(f"{name}={value}" for name, value in known.items()), *line)
+        source = Source(name=r.source.name, text=shlex.join(full_command), folder=r.source.folder, words=full_command)
+        commands += [(place, one) for one in carried_commands(source, where=place, image=image)]
+    return commands
 
 
 def put_nodes(r: Reading, pods: Pods) -> None:

@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.interchange.parts.launching.accelerators import accelerator_named
-from tonnage.interchange.parts.launching.carried import Found, form_that_reads
-from tonnage.interchange.parts.launching.lists import words_in
+from tonnage.interchange.parts.launching.carried import CarriedCommand, form_that_reads
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading, flattened
 from tonnage.interchange.source import Command, Source
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
 
 # Ray 2.60, python/ray/llm/_internal/serve/core/configs/llm_config.py: LLMConfig
-KNOWN = words_in("""
+KNOWN = names("""
     model_loading_config.model_id model_loading_config.model_source model_loading_config.tokenizer_source
     llm_engine engine_kwargs accelerator_type accelerator_config.kind accelerator_config.topology
     placement_group_config.bundles placement_group_config.bundle_per_worker placement_group_config.strategy
@@ -24,7 +24,8 @@ KNOWN = words_in("""
     experimental_configs log_engine_metrics callback_config server_cls
 """)
 OPTIONS = "engine_kwargs"
-WHOLE = frozenset(("runtime_env", "experimental_configs", "callback_config", "placement_group_config.bundle_per_worker",
+UNFLATTENED = frozenset((
+    "runtime_env", "experimental_configs", "callback_config", "placement_group_config.bundle_per_worker",
     "model_loading_config.model_source", "deployment_config.ray_actor_options"))  # fmt: skip
 IGNORED = (
     "model_loading_config.model_id", "model_loading_config.tokenizer_source", "runtime_env", "experimental_configs",
@@ -34,7 +35,7 @@ IGNORED = (
 )  # fmt: skip
 # A config of Serve: python/ray/serve/schema.py
 OF_SERVE = frozenset(
-    words_in("""
+    names("""
     applications http_options grpc_options logging_config proxy_location target_capacity name route_prefix
     import_path runtime_env args host port deployments ingress_options autoscaling_policy
     external_scaler_enabled ingress_deployment_config ingress_cls_config
@@ -50,7 +51,7 @@ ENGINES = {"vllm": ("vllm", "serve"), "sglang": ("python", "-m", "sglang.launch_
 
 def is_config(source: Source) -> bool:
     """Whether it is an LLMConfig, or has some."""
-    return bool(_found(source)) or any(
+    return bool(_configs_in(source)) or any(
         isinstance(one, Mapping) and "ray.serve.llm" in str(one.get("import_path", "")) for one in _applications(source)
     )
 
@@ -60,27 +61,27 @@ def _applications(source: Source) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _found(source: Source) -> list[Any]:
+def _configs_in(source: Source) -> list[Any]:
     """Every LLMConfig: a mapping, or the path of a file with one."""
     tree = source.tree
     if "model_loading_config" in tree:
         return [tree]
     holders = [tree, *(one.get("args") for one in _applications(source) if isinstance(one, Mapping))]
-    found: list[Any] = []
+    configs: list[Any] = []
     for holder in holders:
         if not isinstance(holder, Mapping):
             continue
         value = holder.get("llm_configs", holder.get("llm_config"))
-        found += value if isinstance(value, list) else [value] if isinstance(value, Mapping) else []
-        found += [holder[name] for name in ("prefill_config", "decode_config") if name in holder]
-    return found
+        configs += value if isinstance(value, list) else [value] if isinstance(value, Mapping) else []
+        configs += [holder[name] for name in ("prefill_config", "decode_config") if name in holder]
+    return configs
 
 
 def configs(source: Source) -> list[Mapping[str, Any]]:
     """Every LLMConfig, those of files that are named too."""
     result: list[Mapping[str, Any]] = []
-    for one in _found(source):
-        tree = source.beside(one).tree if isinstance(one, str) else one
+    for one in _configs_in(source):
+        tree = source.sibling(one).tree if isinstance(one, str) else one
         if not isinstance(tree, Mapping) or "model_loading_config" not in tree:
             raise InvalidInput(
                 "{file}: a model needs model_loading_config. Got {one}.", file=source.name, one=shown(one)
@@ -94,11 +95,11 @@ def outer(source: Source) -> dict[str, Any]:
     if "model_loading_config" in source.tree:
         return {}
     rest = {name: value for name, value in source.tree.items() if name not in ("applications", "llm_configs")}
-    found = flattened(rest)
+    values = flattened(rest)
     for number, one in enumerate(_applications(source)):
         if isinstance(one, Mapping):
-            found |= {f"applications.{number}.{name}": value for name, value in one.items() if name != "args"}
-    return found
+            values |= {f"applications.{number}.{name}": value for name, value in one.items() if name != "args"}
+    return values
 
 
 def model_of(config: Mapping[str, Any]) -> str:
@@ -125,7 +126,7 @@ def command(r: Reading) -> list[str]:
     for name, value in options.items():
         line += _words(name.replace("_", "-"), value)
     if r.has("lora_config.max_num_adapters_per_replica") and "max_loras" not in options:
-        number = r.whole("lora_config.max_num_adapters_per_replica")
+        number = r.integer("lora_config.max_num_adapters_per_replica")
         line += ["--enable-lora", "--max-loras", str(number)]
         r.put("lora_adapters", None, "lora_config.max_num_adapters_per_replica")
     return line
@@ -161,48 +162,48 @@ def _nested(value: Any) -> Any:
     """Sections whose names are joined by dots, as sections in each other."""
     if not isinstance(value, Mapping):
         return value
-    found: dict[str, Any] = {}
+    tree: dict[str, Any] = {}
     for key, inner in value.items():
         *path, last = str(key).split(".")
-        at = found
+        at = tree
         for part in path:
             at = at.setdefault(part, {}) if isinstance(at.get(part, {}), dict) else {}
         at[last] = inner
-    return found
+    return tree
 
 
-def found(r: Reading, line: list[str]) -> list[Found]:
+def commands_of_configs(r: Reading, line: list[str]) -> list[CarriedCommand]:
     source = Source(name=r.source.name, text="", words=tuple(line))
     form = form_that_reads(source)
-    return [Found(command=Command(words=tuple(line)), form=form)] if form is not None else []
+    return [CarriedCommand(command=Command(words=tuple(line)), form=form)] if form is not None else []
 
 
 def count(r: Reading) -> None:
     """Accelerators of all replicas. Those of a deployment that scales are its fewest."""
     sizes = [_size(r, f"{OPTIONS}.{name}") for name in ("tensor_parallel_size", "pipeline_parallel_size")]
     sizes.append(_size(r, f"{OPTIONS}.data_parallel_size"))
-    each = sizes[0] * sizes[1] * sizes[2]
+    per_replica = sizes[0] * sizes[1] * sizes[2]
     bundles = r.get("placement_group_config.bundles")
     if isinstance(bundles, list):
         numbers = [one.get("GPU", 0) for one in bundles if isinstance(one, Mapping)]
         if not all(isinstance(one, int | float) and 0 <= one <= 10_000 for one in numbers):
             raise r.wrong("placement_group_config.bundles", "bundles with numbers of GPU")
-        if sum(numbers) and sum(numbers) != each:
+        if sum(numbers) and sum(numbers) != per_replica:
             raise InvalidInput(
                 "{file}: placement_group_config.bundles has {numbers:g} GPU, and the engine takes {each:,}.",
                 file=r.source.name,
                 numbers=sum(numbers),
-                each=each,
+                each=per_replica,
             )
     key = next((key for key in REPLICAS if r.has(key)), "")
     replicas = 1
     if key and r.get(key) != "auto":
-        replicas = max(r.whole(key), 1)
+        replicas = max(r.integer(key), 1)
         if replicas > 1_000_000:
             raise r.wrong(key, "a number of replicas")
     r.put("on", None, *(key for key in REPLICAS if r.has(key)))
     if not (r.machines.nodes or r.machines.per_node):  # those of a cluster of Ray stand beside it
-        r.count_machines(per_node=each * replicas)
+        r.count_machines(per_node=per_replica * replicas)
     if r.has("accelerator_type"):
         name = accelerator_named(r.text("accelerator_type").removeprefix("accelerator_type:"))
         if not name and not r.asker.on:
@@ -214,7 +215,7 @@ def count(r: Reading) -> None:
 
 
 def _size(r: Reading, key: str) -> int:
-    size = r.whole(key, 1)
+    size = r.integer(key, 1)
     if not 1 <= size <= 100_000:
         raise r.wrong(key, "a number from 1 on")
     return size

@@ -7,7 +7,7 @@ from typing import Any
 
 from tonnage.interchange.parts.launching.accelerators import accelerator_named, accelerator_of_instance
 from tonnage.interchange.parts.launching.launchers import opened
-from tonnage.interchange.parts.launching.lists import words_in
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Source
 from tonnage.kernel.errors import InvalidInput, shown
@@ -15,17 +15,17 @@ from tonnage.kernel.message import Message, listed
 
 # SkyPilot 0.14.1, sky/utils/schemas.py: get_task_schema
 KEYS = frozenset(
-    words_in("""
+    names("""
     name workdir event_callback num_nodes resources file_mounts service pool setup run envs secrets
     managed_secrets inputs outputs file_mounts_mapping config volumes volume_mounts api_server_access _metadata
     experimental
 """)
 )
-WHOLE = frozenset(
+UNFLATTENED = frozenset(
     ("envs", "secrets", "file_mounts", "resources.accelerators", "resources.labels", "workdir", "volumes")
 )
 # The same: _get_single_resources_schema
-OF_RESOURCES = words_in("""
+OF_RESOURCES = names("""
     cloud region zone infra cpus memory accelerators instance_type use_spot job_recovery volumes disk_size
     ephemeral_storage disk_tier network_tier local_disk max_hourly_cost ports labels accelerator_args image_id
     autostop priority priority_class spot_recovery
@@ -46,15 +46,15 @@ _SLICE = re.compile(r"(tpu-v\w+)-(\d{1,6})")
 
 def tasks(source: Source) -> list[Mapping[str, Any]]:
     """The tasks of a file: its documents with `run` beside other keys of SkyPilot, and no others."""
-    found = []
+    documents = []
     for document in source.documents:
         if isinstance(document, Mapping) and "run" in document:
             signs = {"resources", "num_nodes", "setup", "envs", "file_mounts", "workdir", "service", "secrets"} & set(
                 document
             )
             if signs and not isinstance(document.get("run"), Mapping) and "jobs" not in document:
-                found.append(document)
-    return found
+                documents.append(document)
+    return documents
 
 
 def put_machine(r: Reading) -> int:
@@ -95,10 +95,10 @@ def _choices(r: Reading) -> tuple[str, list[Any]]:
     for name in ("ordered", "any_of"):
         key = f"resources.{name}"
         if r.has(key):
-            found = [one for item in _sections(r, key) for one in _forms(r, key, item.get("accelerators"))]
+            choices = [one for item in _sections(r, key) for one in _forms(r, key, item.get("accelerators"))]
             own = _forms(r, "resources.accelerators", r.get("resources.accelerators"))
             r.put("on", None, "resources.accelerators")
-            return key, found or own
+            return key, choices or own
     return "resources.accelerators", _forms(r, "resources.accelerators", r.get("resources.accelerators"))
 
 
@@ -138,15 +138,15 @@ def _parted(r: Reading, key: str, text: str) -> tuple[str, int]:
     name = words[0]
     if (match := _SLICE.fullmatch(name)) and (chip := _of_slice(match[1])):
         return chip[0], int(float(number)) * max(int(match[2]) // chip[1], 1)
-    found = OF_SKYPILOT.get(name.lower()) or accelerator_named(name)
-    if not found and not r.asker.on:
+    accelerator = OF_SKYPILOT.get(name.lower()) or accelerator_named(name)
+    if not accelerator and not r.asker.on:
         raise InvalidInput(
             "{file}: {key} is no accelerator that is known here: say one with --on. Got {name}.",
             file=r.source.name,
             key=key,
             name=shown(name),
         )
-    return found, int(float(number))
+    return accelerator, int(float(number))
 
 
 def _of_slice(name: str) -> tuple[str, int] | None:

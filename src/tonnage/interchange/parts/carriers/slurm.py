@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from tonnage.interchange.parts.launching.accelerators import accelerator_named
 from tonnage.interchange.parts.launching.launchers import Layer, accelerators_of, number_of, opened
-from tonnage.interchange.parts.launching.lists import words_in
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Source
 from tonnage.kernel.message import Message
@@ -54,13 +54,13 @@ COUNTS: Mapping[str, str] = {
     "gpus-per-task": "per task",
 }
 SWITCHES = frozenset(
-    words_in("""
+    names("""
     hold requeue no-requeue overcommit quiet verbose wait exclusive contiguous spread-job use-min-nodes reboot
     ignore-pbs get-user-env parsable test-only no-kill oversubscribe stepmgr
 """)
 )
 HOST = ("mem", "mem-per-cpu", "mem-per-gpu")
-IGNORED = words_in("""
+IGNORED = names("""
     account begin extra-node-info cpus-per-task cpus-per-gpu chdir dependency error nodefile hold input job-name
     no-kill licenses clusters distribution overcommit output partition qos quiet oversubscribe core-spec time
     time-min verbose nodelist wait exclude exclusive requeue no-requeue mail-type mail-user comment export

@@ -56,10 +56,10 @@ def objects(source: Source) -> Iterator[Mapping[str, Any]]:
 
 def workloads(source: Source) -> list[Workload]:
     """The objects that run pods. Where there are several, their keys begin with kind and name."""
-    found = [one for one in objects(source) if str(one.get("kind")) in READERS]
-    several = len(found) > 1
+    manifests = [one for one in objects(source) if str(one.get("kind")) in READERS]
+    several = len(manifests) > 1
     result = []
-    for at, tree in enumerate(found):
+    for at, tree in enumerate(manifests):
         kind, meta = str(tree["kind"]), mapping(tree.get("metadata"), source.name, "metadata")
         name = str(meta.get("name") or meta.get("generateName") or "")
         place = f"{kind}/{name or at}." if several else ""

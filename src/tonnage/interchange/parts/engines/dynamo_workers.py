@@ -74,20 +74,22 @@ class Backend(Struct, frozen=True, kw_only=True):
 
     def values(self, words: Mapping[str, Any], source: Source) -> dict[str, Any]:
         """Options of a worker. Files that lie in its container stay as they are."""
-        given = dict(words)
+        options = dict(words)
         held = {}
         for key in ("config", "extra-engine-args"):
-            path = given.get(key)
+            path = options.get(key)
             if isinstance(path, str) and not (source.folder is not None and is_there(str(Path(source.folder) / path))):
-                held[key] = given.pop(key)
+                held[key] = options.pop(key)
         named = self.engine == "tensorrt-llm"
         if named:
-            given = {key.replace("-", "_") if key not in TABLE.known else key: value for key, value in given.items()}
-            if isinstance(model := given.pop("model_path", None), str):
-                given["model"] = model
-            if isinstance(more := given.pop("override_engine_args", None), str):
-                given |= _object(more, source)
-        return {**self.module.values_of(given, source), **held}
+            options = {
+                key.replace("-", "_") if key not in TABLE.known else key: value for key, value in options.items()
+            }
+            if isinstance(model := options.pop("model_path", None), str):
+                options["model"] = model
+            if isinstance(more := options.pop("override_engine_args", None), str):
+                options |= _object(more, source)
+        return {**self.module.values_of(options, source), **held}
 
     def read(self, r: Reading, role: str) -> Size:
         if self.engine == "tensorrt-llm":
@@ -184,11 +186,11 @@ def role_of(values: Mapping[str, Any]) -> str:
 def workers_of(source: Source) -> Iterator[Worker]:
     """The workers that commands start."""
     for name, backend in BACKENDS.items():
-        for _, found in commands_of(source, backend.program):
-            values = backend.values(backend.program.values(found), source)
+        for _, command in commands_of(source, backend.program):
+            values = backend.values(backend.program.values(command), source)
             yield Worker(backend=backend, values=values, role=role_of(values), component=name)
-    for _, found in commands_of(source, RUN):
-        yield _of_run(RUN.values(found), source)
+    for _, command in commands_of(source, RUN):
+        yield _of_run(RUN.values(command), source)
 
 
 def _of_run(words: dict[str, Any], source: Source) -> Worker:
@@ -247,8 +249,8 @@ def container_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     spec = template.get("spec") if isinstance(template, Mapping) else None
     containers = spec.get("containers") if isinstance(spec, Mapping) else None
     if isinstance(containers, list):
-        found = [each for each in containers if isinstance(each, Mapping)]
-        main = next((each for each in found if each.get("name") == "main"), found[0] if found else main)
+        entries = [entry for entry in containers if isinstance(entry, Mapping)]
+        main = next((entry for entry in entries if entry.get("name") == "main"), entries[0] if entries else main)
     return main if isinstance(main, Mapping) else {}
 
 
@@ -257,21 +259,21 @@ def worker_in(source: Source, name: str, fields: Mapping[str, Any]) -> Worker | 
     container = container_of(fields)
     words = [*_words(container.get("command")), *_words(container.get("args"))]
     environment = {
-        str(each.get("name")): str(each.get("value"))
+        str(word.get("name")): str(word.get("value"))
         for part in (fields.get("envs"), container.get("env"))
         if isinstance(part, list)
-        for each in part
-        if isinstance(each, Mapping) and each.get("value") is not None
+        for word in part
+        if isinstance(word, Mapping) and word.get("value") is not None
     }
     inner = _source_of(name, words, environment, source)
-    found = next(iter(workers_of(inner)), None)
-    if found is None:
+    worker = next(iter(workers_of(inner)), None)
+    if worker is None:
         return None
     kind = str(fields.get("subComponentType") or fields.get("type") or "")
     return Worker(
-        backend=found.backend,
-        values=found.values,
-        role=found.role or ROLES.get(kind.lower(), "") * (kind.lower() == "prefill"),
+        backend=worker.backend,
+        values=worker.values,
+        role=worker.role or ROLES.get(kind.lower(), "") * (kind.lower() == "prefill"),
         replicas=_number(source, f"{name}: replicas", fields.get("replicas"), 1),
         component=name,
         accelerators=_accelerators(source, name, fields, container),
@@ -279,7 +281,7 @@ def worker_in(source: Source, name: str, fields: Mapping[str, Any]) -> Worker | 
 
 
 def _words(value: Any) -> list[str]:
-    return [str(each) for each in value] if isinstance(value, list) else [value] if isinstance(value, str) else []
+    return [str(word) for word in value] if isinstance(value, list) else [value] if isinstance(value, str) else []
 
 
 SHELLS = ("sh", "bash", "/bin/sh", "/bin/bash")
@@ -309,13 +311,13 @@ def _number(source: Source, key: str, value: Any, default: int) -> int:
 
 def _accelerators(source: Source, name: str, fields: Mapping[str, Any], container: Mapping[str, Any]) -> int:
     """Accelerators of a worker: those of its pod, on as many nodes as it has."""
-    each = 0
+    amount = 0
     for place in (fields.get("resources"), container.get("resources")):
         for kind in ("limits", "requests"):
             amounts = place.get(kind) if isinstance(place, Mapping) else None
             if isinstance(amounts, Mapping):
                 for key in ("gpu", "nvidia.com/gpu", "amd.com/gpu"):
-                    each = each or _number(source, f"{name}: {kind}.{key}", amounts.get(key), 0)
+                    amount = amount or _number(source, f"{name}: {kind}.{key}", amounts.get(key), 0)
     nodes = fields.get("multinode")
     count = nodes.get("nodeCount") if isinstance(nodes, Mapping) else None
-    return each * max(_number(source, f"{name}: multinode.nodeCount", count, 1), 1)
+    return amount * max(_number(source, f"{name}: multinode.nodeCount", count, 1), 1)

@@ -3,7 +3,7 @@
 import shlex
 
 from tonnage.interchange.parts.engines.writing import check_experts
-from tonnage.interchange.written import Written
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.kernel.errors import InvalidInput
 from tonnage.spec import ServingPlan
 
@@ -21,7 +21,7 @@ OPERATOR = (
 )
 
 
-def manifest(w: Written) -> str:
+def manifest(w: PlannedRun) -> str:
     """A manifest of v1beta1, with workers of prefill beside those of decode where the plan parts them."""
     plan = w.serving
     if plan is None or w.answer.serving is None or plan.engine not in IMAGES:
@@ -67,7 +67,7 @@ def _arguments(launch: str, plan: ServingPlan) -> list[str]:
         words = words[3:]
     left_out = set(OPERATOR)
     groups = int(plan.attention_data_parallel_size)
-    kept: list[str] = []
+    arguments: list[str] = []
     while words:
         word = words.pop(0)
         copies = word in ("--data-parallel-size", "--dp-size") and groups == 1
@@ -75,11 +75,11 @@ def _arguments(launch: str, plan: ServingPlan) -> list[str]:
             if words and not words[0].startswith("--"):
                 words.pop(0)
         else:
-            kept.append(word)
-    return kept
+            arguments.append(word)
+    return arguments
 
 
-def _component(w: Written, plan: ServingPlan, name: str, kind: str, count: int, words: list[str]) -> list[str]:
+def _component(w: PlannedRun, plan: ServingPlan, name: str, kind: str, count: int, words: list[str]) -> list[str]:
     engine = plan.engine
     ranks = int(plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.attention_data_parallel_size)
     node = w.cluster.accelerators_per_host
@@ -104,5 +104,7 @@ def _quoted(word: str) -> str:
     """A text of YAML that stays one."""
     from json import dumps
 
-    plain = word.startswith("--") or (word[:1].isalpha() and all(each.isalnum() or each in "-_./" for each in word))
+    plain = word.startswith("--") or (
+        word[:1].isalpha() and all(letter.isalnum() or letter in "-_./" for letter in word)
+    )
     return word if plain and word.lower() not in WORDS else dumps(word)

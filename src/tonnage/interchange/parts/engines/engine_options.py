@@ -52,8 +52,10 @@ class Options(Struct, frozen=True, kw_only=True, dict=True):
     def all_counts(self) -> Mapping[str, str]:
         """`counts`, with those of flags.toml that are named otherwise than ours and take a whole number."""
         same = self.spelled.same if self.spelled else {}
-        found = {self._plain(theirs): _option(ours) for theirs, ours in same.items() if _option(ours) not in _NO_COUNTS}
-        return {**found, **self.counts}
+        counts = {
+            self._plain(theirs): _option(ours) for theirs, ours in same.items() if _option(ours) not in _NO_COUNTS
+        }
+        return {**counts, **self.counts}
 
     @cached_property
     def all_ignored(self) -> frozenset[str]:
@@ -70,18 +72,18 @@ class Options(Struct, frozen=True, kw_only=True, dict=True):
     def read(self, r: Reading) -> None:
         """Say of each option what it means; those that were said already stay."""
         for key, option in self.all_counts.items():
-            if not r.is_said(key):
+            if not r.is_explained(key):
                 put_count(r, key, option)
         for key, option in self.shares.items():
-            if r.has(key) and not r.is_said(key):
+            if r.has(key) and not r.is_explained(key):
                 r.put(option, r.number(key), key)
         r.ignore(self.all_ignored)
         for key, (values, why) in self.harmless.items():
-            for each in with_section(r, key):
-                needs(r, each, values, why)
+            for below in with_section(r, key):
+                needs(r, below, values, why)
         for key, why in self.unsure.items():
-            for each in with_section(r, key):
-                r.needs_default(each, why=why)
+            for below in with_section(r, key):
+                r.needs_default(below, why=why)
         r.ignore([f"{name}." for name in self.all_ignored])
 
 
@@ -101,7 +103,7 @@ def needs(r: Reading, key: str, values: tuple[str, ...], why: str) -> None:
     """A key that changes nothing where its text is one of these, in small letters, or it is null; false changes
     something only where true is one of them.
     """
-    if r.is_said(key):
+    if r.is_explained(key):
         return
     value = r.values[key]
     text = "" if isinstance(value, list | Mapping) else str(value).lower()
@@ -143,21 +145,21 @@ def size(r: Reading, key: str, default: int = 0) -> int:
         if not 0 <= number < 1e15:
             raise r.wrong(key, "a whole number of usual size")
         return round(number)
-    return r.whole(key, default)
+    return r.integer(key, default)
 
 
 def json_fields(options: Mapping[str, Any], keys: frozenset[str], file: str) -> dict[str, Any]:
     """The options with the fields of those whose value is an object of JSON, or a mapping, as keys of a section."""
-    found: dict[str, Any] = {}
+    fields_by_key: dict[str, Any] = {}
     for key, value in options.items():
         head, dot, tail = key.partition(".")
         name = f"{head}.{tail.replace('-', '_')}" if dot else key
         fields = _parsed(value, file) if key in keys else value
         if isinstance(fields, Mapping):
-            found |= {f"{name}.{inner}": each for inner, each in flattened(fields).items() if inner}
+            fields_by_key |= {f"{name}.{inner}": field for inner, field in flattened(fields).items() if inner}
         else:
-            found[name] = value
-    return found
+            fields_by_key[name] = value
+    return fields_by_key
 
 
 def _parsed(value: Any, file: str) -> Any:
@@ -268,6 +270,53 @@ DIMENSIONS = names(
 POSITIONS = ("rope_scaling", "rope_parameters", "rope_theta", "rope_type", "factor", "original_max_position_embeddings")
 
 
+def put_quantization(r: Reading, kinds: Mapping[str, str | None], key: str = "quantization") -> None:
+    """How weights are quantised. `kinds`: name -> our weights; None where the checkpoint says it, "" where unknown."""
+    if not r.has(key):
+        return
+    weights = one_of(r, key, kinds, "the weights that it makes are not described")
+    if weights:
+        put_weights(r, key, weights)
+    elif kinds[r.text(key).lower()] is None:
+        r.ignore([key], why="the checkpoint says how it is quantised")
+
+
+def put_cache(r: Reading, kinds: Mapping[str, str | None], key: str = "kv-cache-dtype") -> None:
+    """The type of the KV cache. `kinds`: name -> ours; None where it is the activations' own, "" where unknown."""
+    if not r.has(key):
+        return
+    kind = one_of(r, key, kinds, "a type of cache that is not described")
+    if kind:
+        r.put("kv_cache", kind, key)
+    elif kinds[r.text(key).lower()] is None:
+        r.ignore([key], why="as wide as the activations")
+
+
+def put_offload(r: Reading, key: str = "cpu-offload-gb") -> None:
+    """GiB of each accelerator's weights that lie in host memory."""
+    if not r.has(key):
+        return
+    gigabytes = r.number(key)
+    if gigabytes < 0:
+        raise r.wrong(key, "GiB of each accelerator from 0 on")
+    if gigabytes:
+        r.put("weights_on_host", f"{gigabytes:g}GiB", key)
+    r.ignore([key])
+
+
+def check_even(r: Reading, accelerators: int, nodes: int, key: str) -> None:
+    """InvalidInput where the accelerators of a server are not shared evenly by its nodes, which `key` says."""
+    if accelerators % max(nodes, 1):
+        raise InvalidInput(
+            "{file}: {accelerators:,} accelerators (tensor x pipeline x data parallel) are not shared evenly by the "
+            "{nodes:,} nodes of {key}.",
+            file=r.source.name,
+            accelerators=accelerators,
+            nodes=nodes,
+            key=key,
+        )
+
+
 def put_overrides(r: Reading, section: str) -> None:
     """Fields of the model's config that are given another value."""
     if section in r.values and not r.has(section):
@@ -305,8 +354,8 @@ def put_no_prefixes(r: Reading, key: str) -> None:
 
 def put_version(r: Reading, tag: str = "") -> None:
     """The release, where the asker or an image's tag says one."""
-    found = RELEASE.fullmatch(tag)
-    version = r.asker.version or (found[1] if found else "")
+    release = RELEASE.fullmatch(tag)
+    version = r.asker.version or (release[1] if release else "")
     if version:
         r.version = version
         r.put("engine_version", version)

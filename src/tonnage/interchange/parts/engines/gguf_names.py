@@ -22,11 +22,11 @@ KINDS = ("-instruct", "-chat", "-text", "-it", "-base", "-qat", "-fp16", "-it-qa
 def parted(name: str) -> tuple[str, str]:
     """The name of a model and the type of its weights, in small letters, that the name of a file ends in."""
     stem = _PART.sub("", name.removesuffix(".gguf"))
-    found = _TYPE.search(stem)
-    if found is None:
+    match = _TYPE.search(stem)
+    if match is None:
         return stem, ""
-    kind = found[1].lower().removeprefix("ud-")
-    return stem[: found.start()], {"fp16": "f16"}.get(kind, kind)
+    kind = match[1].lower().removeprefix("ud-")
+    return stem[: match.start()], {"fp16": "f16"}.get(kind, kind)
 
 
 def put_file(r: Reading, key: str, path: str) -> None:
@@ -57,11 +57,11 @@ def put_type(r: Reading, key: str, weights: str) -> None:
 
 def put_url(r: Reading, key: str, url: str) -> None:
     """A file of a hub."""
-    found = _URL.fullmatch(url.partition("?")[0])
-    if found is None:
+    match = _URL.fullmatch(url.partition("?")[0])
+    if match is None:
         put_file(r, key, url)
     else:
-        put_repository(r, key, found[1], found[2])
+        put_repository(r, key, match[1], match[2])
 
 
 def put_repository(r: Reading, key: str, repository: str, file: str = "", *more: str) -> None:
@@ -85,8 +85,8 @@ def put_library(r: Reading, key: str, name: str) -> None:
     base, _, tag = name.removesuffix(LATEST).partition(":")
     plain = tag
     weights = ""
-    if found := _TYPE.search(tag):
-        plain, weights = tag[: found.start()], {"fp16": "f16"}.get(found[1].lower(), found[1].lower())
+    if match := _TYPE.search(tag):
+        plain, weights = tag[: match.start()], {"fp16": "f16"}.get(match[1].lower(), match[1].lower())
     r.put("model", _readable(base, plain), key)
     if weights:
         r.put("weights", weights, key)

@@ -1,7 +1,6 @@
 """Servers that a script, a command or a manifest starts: found by their program, and put together to one question."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import PurePath
 from typing import Any
 
 from msgspec import Struct
@@ -9,6 +8,7 @@ from msgspec.structs import replace
 
 from tonnage.interchange.parts.engines.engine_options import names
 from tonnage.interchange.reading import Reading, options_of_command
+from tonnage.interchange.shell import program_name
 from tonnage.interchange.source import Command, Source
 from tonnage.interchange.source import commands_of as commands_of_script
 from tonnage.kernel.errors import InvalidInput, TonnageError
@@ -36,7 +36,7 @@ class Program(Struct, frozen=True, kw_only=True):
     variables: tuple[str, ...] = ()
     negates: bool = True
 
-    def found(self, command: Command) -> "Found | None":
+    def match(self, command: Command) -> "EngineCommand | None":
         """The options of a command that starts the tool, also behind words of other programs; None where it does
         not.
         """
@@ -44,28 +44,28 @@ class Program(Struct, frozen=True, kw_only=True):
         for at in range(len(words)):
             for start in self.starts:
                 part = words[at : at + len(start)]
-                if part and (PurePath(part[0]).name, *part[1:]) == start:
-                    return Found(words=words[at + len(start) :], environment=self._own(command), signs=PROGRAM)
-        if words[:1] and PurePath(words[0]).name in ("docker", "podman", "nerdctl") and self.images:
+                if part and (program_name(part[0]), *part[1:]) == start:
+                    return EngineCommand(words=words[at + len(start) :], environment=self._own(command), signs=PROGRAM)
+        if words[:1] and program_name(words[0]) in ("docker", "podman", "nerdctl") and self.images:
             for at, word in enumerate(words):
                 image, _, tag = word.partition(":")
                 if image.rpartition("docker.io/")[2] in self.images:
-                    given = {**self._own(command), **_environment(words[:at], self.variables)}
-                    return Found(words=words[at + 1 :], environment=given, signs=IMAGE, tag=tag)
+                    environment = {**self._own(command), **_environment(words[:at], self.variables)}
+                    return EngineCommand(words=words[at + 1 :], environment=environment, signs=IMAGE, tag=tag)
         return None
 
     def _own(self, command: Command) -> dict[str, str]:
         return {name: value for name, value in command.environment.items() if name.startswith(self.variables or " ")}
 
-    def values(self, found: "Found") -> dict[str, Any]:
+    def values(self, command: "EngineCommand") -> dict[str, Any]:
         """Options and variables by name, `--no-x` as x that is false; the words that stand alone are `alone`."""
         switches = self.switches | {f"no-{name}" for name in self.switches} | {f"no-{name}" for name in self.short}
-        options, alone = options_of_command(found.words, switches | self._short_switches, self.several)
+        options, alone = options_of_command(command.words, switches | self._short_switches, self.several)
         for name in [name for name in options if name.startswith("no-")]:
             plain = self.short.get(name.removeprefix("no-"), name.removeprefix("no-"))
             if self.negates and plain in self.switches and options[name] is True:
                 options[plain] = not options.pop(name)
-        return {**found.environment, **options, **({"alone": alone} if alone else {})}
+        return {**command.environment, **options, **({"alone": alone} if alone else {})}
 
     @property
     def _short_switches(self) -> frozenset[str]:
@@ -77,12 +77,33 @@ class Program(Struct, frozen=True, kw_only=True):
 
     def merged(self, options: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, Any]:
         """Options of a command, and those of its file that it does not say itself, by whatever name."""
-        said = {self.short.get(name, name).partition(".")[0] for name in options}
-        left = {key: value for key, value in file.items() if self.short.get(key, key).partition(".")[0] not in said}
+        in_command = {self.short.get(name, name).partition(".")[0] for name in options}
+        left = {
+            key: value for key, value in file.items() if self.short.get(key, key).partition(".")[0] not in in_command
+        }
         return {**left, **options}
 
+    def completed(
+        self,
+        options: dict[str, Any],
+        alone: Sequence[str],
+        model: str,
+        source: Source,
+        config_values: Callable[[Mapping[str, Any], str], dict[str, Any]],
+    ) -> dict[str, Any]:
+        """Options of a command, with those of the file that `config` names, and the words that stand alone: the first
+        is the `model`.
+        """
+        if isinstance(options.get("config"), str):
+            file = source.sibling(options["config"])
+            options = self.merged(options, config_values(file.tree, file.name))
+        if alone:
+            options[model] = alone[0]
+            options |= {f"word {number}": word for number, word in enumerate(alone[1:], 2)}
+        return options
 
-class Found(Struct, frozen=True, kw_only=True):
+
+class EngineCommand(Struct, frozen=True, kw_only=True):
     """A command of the tool: its options, its variables, how sure that is, and the tag of its image."""
 
     words: tuple[str, ...]
@@ -102,12 +123,12 @@ def _environment(words: Sequence[str], variables: tuple[str, ...]) -> dict[str, 
     return {name: value for name, equals, value in split if equals and name.startswith(variables or " ")}
 
 
-def commands_of(source: Source, *programs: Program) -> Iterator[tuple[Program, Found]]:
+def commands_of(source: Source, *programs: Program) -> Iterator[tuple[Program, EngineCommand]]:
     """Commands of a source that start one of the tools."""
     for command in _opened(source.commands):
         for program in programs:
-            if found := program.found(command):
-                yield program, found
+            if engine_command := program.match(command):
+                yield program, engine_command
                 break
 
 
@@ -124,16 +145,19 @@ def _opened(commands: Iterable[Command]) -> Iterator[Command]:
         words = command.words
         for at, word in enumerate(words[:-2]):
             flag = words[at + 1]
-            if left and PurePath(word).name in SHELLS and flag.startswith("-") and flag.endswith("c"):
+            if left and program_name(word) in SHELLS and flag.startswith("-") and flag.endswith("c"):
                 left -= 1
                 inner = list(commands_of_script(words[at + 2]))
                 environment = command.environment
-                waiting[:0] = [replace(each, environment={**environment, **each.environment}) for each in inner]
+                waiting[:0] = [
+                    replace(script_command, environment={**environment, **script_command.environment})
+                    for script_command in inner
+                ]
                 break
 
 
-def signs(source: Source, *programs: Program) -> int:
-    return max((found.signs for _, found in commands_of(source, *programs)), default=0)
+def program_score(source: Source, *programs: Program) -> int:
+    return max((command.signs for _, command in commands_of(source, *programs)), default=0)
 
 
 class Server(Struct, frozen=True, kw_only=True):
@@ -159,28 +183,28 @@ class Size(Struct, frozen=True, kw_only=True):
 def read_servers(r: Reading, servers: Sequence[Server]) -> None:
     """The question that all servers together ask."""
     if len(servers) == 1 and servers[0].replicas == 1 and servers[0].role not in (PREFILL, DECODE):
-        found = servers[0].read(r)
-        count(r, found.accelerators, found.nodes, found.keys)
+        only_size = servers[0].read(r)
+        count(r, only_size.accelerators, only_size.nodes, only_size.keys)
         return
     inner = [(server, *_read(r, server)) for server in servers]
-    models = {str(each.question.get("model", "")) for _, each, _ in inner} - {""}
+    models = {str(entry.question.get("model", "")) for _, entry, _ in inner} - {""}
     if len(models) > 1 and not r.asker.model:
         raise InvalidInput(
             "{file} starts several models: {models}. Give the command of one, or name it with --model.",
             file=r.source.name,
             models=listed(sorted(models)),
         )
-    decoding = [each for each in inner if each[0].role != PREFILL]
+    decoding = [entry for entry in inner if entry[0].role != PREFILL]
     server, reading, size = (decoding or inner)[0]
     r.values.clear()
     r.take_over(reading)
-    others = [each for each in inner if each[1] is not reading]
+    others = [entry for entry in inner if entry[1] is not reading]
     for other, another, its_size in others:
         _compare(r, reading, another, other.role)
         if its_size.accelerators != size.accelerators:
             _not_alike(r, other.role, its_size, size)
-    prefill = sum(each.replicas * its.copies for each, _, its in inner if each.role == PREFILL)
-    replicas = sum(each.replicas for each, _, _ in inner)
+    prefill = sum(entry.replicas * its.copies for entry, _, its in inner if entry.role == PREFILL)
+    replicas = sum(entry.replicas for entry, _, _ in inner)
     if prefill and decoding:
         r.put("prefill_replicas", prefill, *(key for key in ROLE_KEYS if key in reading.values))
     elif server.role in (PREFILL, DECODE):

@@ -6,14 +6,16 @@ from typing import Any
 from tonnage.interchange.parts.engines import sglang_options
 from tonnage.interchange.parts.engines.engine_options import (
     Options,
+    check_even,
     count,
     json_fields,
-    one_of,
+    put_cache,
     put_count,
     put_dtype,
     put_no_prefixes,
+    put_offload,
     put_overrides,
-    put_weights,
+    put_quantization,
     size,
 )
 from tonnage.interchange.parts.engines.servers import Program, Size
@@ -54,7 +56,7 @@ QUANTIZED: Mapping[str, str | None] = {
     **AT_LOAD,
     **dict.fromkeys(UNKNOWN.split(), ""),
 }
-CONFIG_SIGNS = (
+CONFIG_KEYS = (
     "mem-fraction-static chunked-prefill-size max-running-requests tp-size dp-size ep-size context-length "
     "enable-dp-attention disable-radix-cache disable-cuda-graph"
 )
@@ -70,13 +72,7 @@ def values_of(words: Mapping[str, Any], source: Source) -> dict[str, Any]:
     """The options of a command, with those of the file that it names; those of the command are stronger."""
     options = json_fields(words, sglang_options.JSON, source.name)
     alone = options.pop("alone", [])
-    if isinstance(options.get("config"), str):
-        inner = source.beside(options["config"])
-        options = PROGRAM.merged(options, config_values(inner.tree, inner.name))
-    if alone:
-        options["model-path"] = alone[0]
-        options |= {f"word {number}": word for number, word in enumerate(alone[1:], 2)}
-    return options
+    return PROGRAM.completed(options, alone, "model-path", source, config_values)
 
 
 def role_of(values: Mapping[str, Any]) -> str:
@@ -93,7 +89,7 @@ def read(r: Reading, more: Options | None = None) -> Size:
     if r.has("context-length"):
         r.put("context", count(r, "context-length"), "context-length")
     _precisions(r)
-    found = _parallel(r)
+    size_of_server = _parallel(r)
     _memory(r)
     _adapters(r)
     _drafts(r)
@@ -107,26 +103,13 @@ def read(r: Reading, more: Options | None = None) -> Size:
     sglang_options.TABLE.read(r)
     r.assume("tp-size", 1, "tensor_parallel_size" if "tensor_parallel_size" not in r.question else "")
     r.assume("mem-fraction-static", "by the memory and the sizes of a pass")
-    return found
+    return size_of_server
 
 
 def _precisions(r: Reading) -> None:
-    key = "quantization"
-    if r.has(key):
-        name = r.text(key).lower()
-        made = one_of(r, key, QUANTIZED, "the weights that it makes are not described")
-        if made:
-            put_weights(r, key, made)
-        elif QUANTIZED[name] is None:
-            r.ignore([key], why="the checkpoint says how it is quantised")
+    put_quantization(r, QUANTIZED)
     put_dtype(r, halved="fp16")
-    key = "kv-cache-dtype"
-    if r.has(key):
-        kind = one_of(r, key, CACHES, "a type of cache that is not described")
-        if kind:
-            r.put("kv_cache", kind, key)
-        elif CACHES[r.text(key).lower()] is None:
-            r.ignore([key], why="as wide as the activations")
+    put_cache(r, CACHES)
 
 
 def _parallel(r: Reading) -> Size:
@@ -156,15 +139,7 @@ def _parallel(r: Reading) -> Size:
     r.ignore(["enable-dp-attention"])
     _experts(r, ranks)
     accelerators = ranks * pipeline * data
-    if accelerators % nodes:
-        raise InvalidInput(
-            "{file}: {accelerators:,} accelerators (tensor x pipeline x data parallel) are not shared evenly by the "
-            "{nodes:,} nodes of {key}.",
-            file=r.source.name,
-            accelerators=accelerators,
-            nodes=nodes,
-            key="nnodes",
-        )
+    check_even(r, accelerators, nodes, "nnodes")
     return Size(accelerators=accelerators, nodes=nodes, copies=data, keys=tuple(keys))
 
 
@@ -185,14 +160,7 @@ def _experts(r: Reading, ranks: int) -> None:
 
 
 def _memory(r: Reading) -> None:
-    key = "cpu-offload-gb"
-    if r.has(key):
-        gigabytes = r.number(key)
-        if gigabytes < 0:
-            raise r.wrong(key, "GiB of each accelerator from 0 on")
-        if gigabytes:
-            r.put("weights_on_host", f"{gigabytes:g}GiB", key)
-        r.ignore([key])
+    put_offload(r)
     key = "disable-radix-cache"
     if r.has(key) and r.flag(key):
         put_no_prefixes(r, key)

@@ -146,15 +146,15 @@ def values_of(words: Mapping[str, Any], source: Source) -> dict[str, Any]:
 
     tensorrt_llm/commands/serve.py: update_llm_args_with_extra_dict
     """
-    given = dict(words)
-    alone = given.pop("alone", [])
-    options = {key.replace("-", "_"): value for key, value in given.items()}
+    arguments = dict(words)
+    alone = arguments.pop("alone", [])
+    options = {key.replace("-", "_"): value for key, value in arguments.items()}
     for name in ("config", "extra_llm_api_options", "extra_engine_args"):
         if isinstance(options.get(name), str):
-            inner = file_values(source.beside(options[name]).tree)
+            inner = file_values(source.sibling(options[name]).tree)
             named = {SHORT.get(key, key) for key in inner}
             options = {key: value for key, value in options.items() if SHORT.get(key, key) not in named} | inner
-            options.setdefault(name, given.get(name.replace("_", "-")))
+            options.setdefault(name, arguments.get(name.replace("_", "-")))
     if alone[:1] == ["serve"]:
         alone = alone[1:]
     if alone:
@@ -237,14 +237,14 @@ def _graphs(r: Reading) -> None:
     key, sizes = f"{section}.max_batch_size", f"{section}.batch_sizes"
     largest = count(r, key, 0, 0)
     if isinstance(r.get(sizes), list):
-        numbers = [each for each in r.get(sizes) if isinstance(each, int)]
+        numbers = [entry for entry in r.get(sizes) if isinstance(entry, int)]
         largest = max([largest, *numbers])
     needed = count(r, "max_batch_size", largest)
-    for each in (key, sizes):
-        if each in r.values and largest >= needed:
-            r.ignore([each], why="graphs are in what the cache leaves free")
-        elif each in r.values:
-            r.unsure(each, "passes of more requests run without graphs")
+    for entry in (key, sizes):
+        if entry in r.values and largest >= needed:
+            r.ignore([entry], why="graphs are in what the cache leaves free")
+        elif entry in r.values:
+            r.unsure(entry, "passes of more requests run without graphs")
     r.ignore([section])
 
 

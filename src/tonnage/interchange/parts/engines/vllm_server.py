@@ -7,15 +7,18 @@ from tonnage.interchange.parts.engines import vllm_options
 from tonnage.interchange.parts.engines.engine_options import (
     NO_OPTION,
     Options,
+    check_even,
     count,
     facts_of,
     json_fields,
     no_object,
-    one_of,
+    put_cache,
     put_count,
     put_dtype,
     put_no_prefixes,
+    put_offload,
     put_overrides,
+    put_quantization,
     put_weights,
     size,
 )
@@ -79,7 +82,7 @@ QUANTIZED: Mapping[str, str | None] = {
     **AT_LOAD,
     **dict.fromkeys(UNKNOWN.split(), ""),
 }
-CONFIG_SIGNS = (
+CONFIG_KEYS = (
     "gpu-memory-utilization max-model-len max-num-seqs max-num-batched-tokens enforce-eager enable-expert-parallel "
     "compilation-config speculative-config enable-prefix-caching enable-chunked-prefill tensor-parallel-size "
     "pipeline-parallel-size data-parallel-size kv-cache-memory-bytes"
@@ -94,22 +97,16 @@ def config_values(tree: Mapping[str, Any], file: str) -> dict[str, Any]:
 
 def values_of(words: Mapping[str, Any], source: Source) -> dict[str, Any]:
     """The options of a command, with those of the file that it names; those of the command are stronger."""
-    given = dict(words)
-    alone = given.pop("alone", [])
+    arguments = dict(words)
+    alone = arguments.pop("alone", [])
     options: dict[str, Any] = {}
-    for key, value in given.items():
+    for key, value in arguments.items():
         head, dot, tail = key.partition(".")
         head = vllm_options.SECTIONS.get(head, head) if dot or head != "O" else head
         options[f"{head}{dot}{tail}"] = value
     options = {_level(key): value if _level(key) == key else key[1:] for key, value in options.items()}
     options = json_fields(options, vllm_options.JSON, source.name)
-    if isinstance(options.get("config"), str):
-        inner = source.beside(options["config"])
-        options = PROGRAM.merged(options, config_values(inner.tree, inner.name))
-    if alone:
-        options["model"] = alone[0]
-        options |= {f"word {number}": word for number, word in enumerate(alone[1:], 2)}
-    return options
+    return PROGRAM.completed(options, alone, "model", source, config_values)
 
 
 def _level(key: str) -> str:
@@ -131,7 +128,7 @@ def read(r: Reading, more: Options | None = None) -> Size:
     r.ignore(["config"], why="its keys are read")
     _context(r)
     _precisions(r)
-    found = _parallel(r)
+    size_of_server = _parallel(r)
     _memory(r)
     _adapters(r)
     _drafts(r)
@@ -145,7 +142,7 @@ def read(r: Reading, more: Options | None = None) -> Size:
     vllm_options.TABLE.read(r)
     r.assume("tensor-parallel-size", 1, "tensor_parallel_size")
     r.assume("gpu-memory-utilization", "0.92" if not r.question.get("engine_version") else "its release's own")
-    return found
+    return size_of_server
 
 
 def _context(r: Reading) -> None:
@@ -162,24 +159,12 @@ def _context(r: Reading) -> None:
 
 
 def _precisions(r: Reading) -> None:
-    key = "quantization"
-    if r.has(key):
-        made = one_of(r, key, QUANTIZED, "the weights that it makes are not described")
-        if made:
-            put_weights(r, key, made)
-        elif QUANTIZED[r.text(key).lower()] is None:
-            r.ignore([key], why="the checkpoint says how it is quantised")
+    put_quantization(r, QUANTIZED)
     for name, weights in (("load-in-4bit", "nf4"), ("load-in-8bit", "bnb-int8")):
         if r.has(name) and r.flag(name):
             put_weights(r, name, weights)
     put_dtype(r)
-    key = "kv-cache-dtype"
-    if r.has(key):
-        kind = one_of(r, key, CACHES, "a type of cache that is not described")
-        if kind:
-            r.put("kv_cache", kind, key)
-        elif CACHES[r.text(key).lower()] is None:
-            r.ignore([key], why="as wide as the activations")
+    put_cache(r, CACHES)
     r.ignore(["calculate-kv-scales"])
 
 
@@ -209,15 +194,7 @@ def _parallel(r: Reading) -> Size:
         r.ignore(["enable-expert-parallel"], why="the model has no experts" if expert and not mixture else "")
     _redundant(r)
     accelerators = tensor * pipeline * data * sequence
-    if nodes > 1 and accelerators % nodes:
-        raise InvalidInput(
-            "{file}: {accelerators:,} accelerators (tensor x pipeline x data parallel) are not shared evenly by the "
-            "{nodes:,} nodes of {key}.",
-            file=r.source.name,
-            accelerators=accelerators,
-            nodes=nodes,
-            key="nnodes" if r.has("nnodes") else "data-parallel-size-local",
-        )
+    check_even(r, accelerators, nodes, "nnodes" if r.has("nnodes") else "data-parallel-size-local")
     return Size(accelerators=accelerators, nodes=nodes, copies=1 if shares else data, keys=tuple(keys))
 
 
@@ -231,14 +208,7 @@ def _redundant(r: Reading) -> None:
 
 
 def _memory(r: Reading) -> None:
-    key = "cpu-offload-gb"
-    if r.has(key):
-        gigabytes = r.number(key)
-        if gigabytes < 0:
-            raise r.wrong(key, "GiB of each accelerator from 0 on")
-        if gigabytes:
-            r.put("weights_on_host", f"{gigabytes:g}GiB", key)
-        r.ignore([key])
+    put_offload(r)
     key = "enable-prefix-caching"
     if r.has(key) and not r.flag(key):
         put_no_prefixes(r, key)
@@ -294,8 +264,6 @@ def _drafts(r: Reading) -> None:
 
 
 # vllm/config/compilation.py
-COMPILED = {"0": True, "none": True, "1": False, "2": False, "3": False, "vllm_compile": False, "null": False}
-GRAPHS = {"none": True, "full_and_piecewise": False, "piecewise": False, "full": False, "full_decode_only": False}
 COMPILATION_IGNORED = "cache_dir debug_dump_path compile_cache_save_format cudagraph_num_of_warmups local_cache_dir"
 
 
@@ -344,7 +312,7 @@ def _transfer(r: Reading) -> None:
     r.ignore([section])
     role = role_of(r.values)
     for key in r.under(f"{section}."):
-        if r.is_said(key):
+        if r.is_explained(key):
             continue
         if key.endswith(".kv_role") and role:
             r.put("prefill_replicas", None, key)

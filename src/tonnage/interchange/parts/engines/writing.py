@@ -1,12 +1,12 @@
 """What formats of engines write."""
 
-from tonnage.interchange.written import Written
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.kernel.errors import InvalidInput
 
 PLACEHOLDERS = ("PATH-OR-ID-OF-A-", "MODEL")  # how names begin that stand for a checkpoint in a launch command
 AT = "\\\n  "
 # Options of ours that commands of vLLM and SGLang say.
-SAID_BY_ENGINES = frozenset(
+ENGINE_OPTIONS = frozenset(
     {
         "model",
         "engine",
@@ -29,7 +29,7 @@ SAID_BY_ENGINES = frozenset(
 )
 
 
-def command_of(w: Written) -> str:
+def command_of(w: PlannedRun) -> str:
     """The command that starts the engine, one option a line, and below it what the user must still fill in."""
     launch = w.answer.serving.launch if w.answer.serving is not None else ""
     first, end, rest = str(launch).partition("\n")
@@ -37,7 +37,7 @@ def command_of(w: Written) -> str:
     return " ".join([parts[0], *(f"{AT}--{part}" for part in parts[1:])]) + f"{end}{rest}\n"
 
 
-def check_experts(w: Written) -> None:
+def check_experts(w: PlannedRun) -> None:
     """InvalidInput for a plan whose experts vLLM does not deal out so: over all ranks, or over none."""
     from tonnage.estimate.plan.rule import expert_counts
 
@@ -62,7 +62,7 @@ def check_experts(w: Written) -> None:
         )
 
 
-def unnamed(w: Written) -> frozenset[str]:
+def unnamed(w: PlannedRun) -> frozenset[str]:
     """Options that the command has a stand-in for: the model, where no checkpoint of it is known."""
     launch = str(w.answer.serving.launch if w.answer.serving is not None else "")
     return frozenset({"model"} if any(f" {name}" in launch for name in PLACEHOLDERS) else ())

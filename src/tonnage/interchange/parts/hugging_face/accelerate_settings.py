@@ -9,10 +9,11 @@ from typing import Any
 from tonnage.interchange.parts.hugging_face.fsdp_settings import HARMLESS as FSDP_HARMLESS
 from tonnage.interchange.parts.hugging_face.fsdp_settings import KEYS as FSDP_KEYS
 from tonnage.interchange.parts.hugging_face.fsdp_settings import read_fsdp
-from tonnage.interchange.parts.hugging_face.keys import default_of, expect, names, put_file
-from tonnage.interchange.parts.hugging_face.launchers import put_machines
+from tonnage.interchange.parts.hugging_face.keys import default_of, expect, put_file
+from tonnage.interchange.parts.hugging_face.machines import put_machines
 from tonnage.interchange.parts.hugging_face.zero_batches import Trainer
 from tonnage.interchange.parts.hugging_face.zero_settings import read_zero
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import FROM_ONE, Reading
 from tonnage.interchange.source import Source
 from tonnage.kernel.errors import InvalidInput
@@ -116,7 +117,7 @@ def put_deepspeed_file(values: dict[str, Any], source: Source) -> None:
 
 def count_machines(r: Reading) -> None:
     """num_processes is that of all machines together."""
-    nodes, total = (r.whole(key) if r.has(key) else 0 for key in ("num_machines", "num_processes"))
+    nodes, total = (r.integer(key) if r.has(key) else 0 for key in ("num_machines", "num_processes"))
     for key, number in (("num_machines", nodes), ("num_processes", total)):
         if r.has(key) and number < 1 and (key, number) != ("num_processes", -1):
             raise r.wrong(key, FROM_ONE)
@@ -266,7 +267,7 @@ def _megatron(r: Reading) -> None:
     prefix = f"{MEGATRON}.megatron_lm_"
     for name, option in MEGATRON_SAME.items():
         if r.has(f"{prefix}{name}"):
-            r.put(option, r.whole(f"{prefix}{name}"), f"{prefix}{name}")
+            r.put(option, r.integer(f"{prefix}{name}"), f"{prefix}{name}")
     key = f"{prefix}sequence_parallelism"
     if r.has(key):
         r.put("sequence_parallel", r.flag(key), key)
@@ -280,9 +281,9 @@ def _megatron(r: Reading) -> None:
     if granularity is None and r.has(f"{prefix}recompute_activations") and r.flag(f"{prefix}recompute_activations"):
         granularity = "selective"
     r.put("recompute", granularity, f"{prefix}recompute_granularity", f"{prefix}recompute_activations")
-    whole = "layers that are recomputed together, or not at all, are not estimated: each one by itself is"
-    expect(r, [f"{prefix}recompute_method"], "uniform", why=whole)
-    expect(r, [f"{prefix}recompute_num_layers"], 1, why=whole)
+    why = "several layers recomputed as one block are not estimated"
+    expect(r, [f"{prefix}recompute_method"], "uniform", why=why)
+    expect(r, [f"{prefix}recompute_num_layers"], 1, why=why)
     if r.has(f"{prefix}optimizer_cpu_offload") and r.flag(f"{prefix}optimizer_cpu_offload"):
         r.put("offload_optimizer", "cpu", f"{prefix}optimizer_cpu_offload")
     dropouts = [f"{prefix}{name}_dropout" for name in ("attention", "hidden")]

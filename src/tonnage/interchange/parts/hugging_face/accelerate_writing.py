@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.interchange.parts.hugging_face.zero_writing import NVME
-from tonnage.interchange.written import Written
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import listed
 from tonnage.spec import TrainingPlan
@@ -33,7 +33,7 @@ def fills(verb: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
     return filled
 
 
-def write(w: Written) -> str:
+def write(w: PlannedRun) -> str:
     """The config. InvalidInput for what it has no words for."""
     assert w.training is not None
     plan = w.training
@@ -127,7 +127,7 @@ def _lines(config: Mapping[str, Any]) -> list[str]:
     for name, value in config.items():
         if isinstance(value, Mapping):
             lines.append(f"{name}:\n")
-            lines += [f"  {inner}: {_scalar(each)}\n" for inner, each in value.items()]
+            lines += [f"  {inner}: {_scalar(text)}\n" for inner, text in value.items()]
         else:
             lines.append(f"{name}: {_scalar(value)}\n")
     return lines

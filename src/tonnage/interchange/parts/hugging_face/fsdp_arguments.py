@@ -27,7 +27,7 @@ def read_fsdp_arguments(r: Reading, version: str) -> None:
     r.rename({"fsdp_min_num_params": f"{SECTION}min_num_params"})
     number = 1 if is_older else 2
     if r.has(f"{SECTION}version"):
-        number = r.whole(f"{SECTION}version")
+        number = r.integer(f"{SECTION}version")
     strategy = "sharding_strategy" if is_older else "reshard_after_forward"  # of FSDP1
     for word in words_of(r.get("fsdp")):
         if word == "offload":

@@ -7,7 +7,8 @@ transformers/training_args.py: _process_fsdp_args.
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.interchange.parts.hugging_face.keys import default_of, expect, names
+from tonnage.interchange.parts.hugging_face.keys import default_of, expect
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.kernel.message import Message
 
@@ -46,7 +47,7 @@ def read_fsdp(
     why = default_of(*tool)
     one = version_key or f"{at}version"
     if r.has(one):
-        version = r.whole(one)
+        version = r.integer(one)
         if version not in (1, 2):
             raise r.wrong(one, "1 or 2")
         r.put("runtime", "fsdp2", one, why=ONE if version == 1 else "")
@@ -91,7 +92,9 @@ def _strategy(r: Reading, at: str, version: int, why: str) -> None:
     if not r.has(strategy):
         r.assume(strategy, "FULL_SHARD", why=why)
     if r.has(reshard) and STRATEGIES.get(r.text(reshard), STRATEGIES.get(r.text(reshard).upper())) != kind:
-        r.notes.append(Message("{key} changes nothing in FSDP1: sharding_strategy counts.", key=r.written(reshard)))
+        r.notes.append(
+            Message("{key} changes nothing in FSDP1: sharding_strategy counts.", key=r.original_name(reshard))
+        )
     r.ignore([reshard], why="FSDP1 goes by sharding_strategy")
     if kind == "none":
         r.put("runtime", "ddp", strategy, why="NO_SHARD is DistributedDataParallel")

@@ -4,8 +4,9 @@ Sources: TRL 1.16, trl/trainer/model_config.py; PEFT 0.21, peft/utils/constants.
 transformers/modeling_utils.py: from_pretrained.
 """
 
-from tonnage.interchange.parts.hugging_face.keys import default_of, expect, names
+from tonnage.interchange.parts.hugging_face.keys import default_of, expect
 from tonnage.interchange.parts.hugging_face.trainer_names import ATTENTION, FLEX, NO_KERNEL, put_targets
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.kernel.message import Message
 
@@ -101,7 +102,7 @@ def read_precision(r: Reading, flag: str, mixed: str, loads: str, why: str) -> N
         recipe = own if is_full and not casts else f"{own}-mixed"
     r.put("precision", recipe, *keys, "dtype")
     r.put("precision", recipe, *(key for key in ("bf16", "fp16") if r.has(key)))
-    r.origins["precision"] = tuple(dict.fromkeys(r.written(key) for key in (*keys, "dtype") if r.has(key)))
+    r.origins["precision"] = tuple(dict.fromkeys(r.original_name(key) for key in (*keys, "dtype") if r.has(key)))
     r.ignore(["bf16", "fp16"])
 
 
@@ -123,7 +124,7 @@ def read_adapters(r: Reading, *, is_trl: bool) -> None:
     why = default_of(*TRL) if is_trl else default_of("PEFT", "0.21")
     rank = 16 if is_trl else 8
     if r.has("lora_r"):
-        r.put("lora_rank", r.whole("lora_r"), "lora_r")
+        r.put("lora_rank", r.integer("lora_r"), "lora_r")
     else:
         r.assume("lora_r", rank, "lora_rank", why=why)
     if r.has("lora_dropout"):
@@ -161,11 +162,11 @@ def _targets(r: Reading) -> None:
         put_targets(r, key)
         return
     model = (r.asker.model or str(r.question.get("model", ""))).lower()
-    found = next(targets for words, targets in TARGETS if any(word in model for word in words))
+    targets_of_family = next(targets for words, targets in TARGETS if any(word in model for word in words))
     why = default_of("PEFT", "0.21")
-    if found == "all-linear":
+    if targets_of_family == "all-linear":
         why = "PEFT 0.21 has no default for this model: all are estimated"
-    r.assume(key, found, "lora_targets", why=why)
+    r.assume(key, targets_of_family, "lora_targets", why=why)
 
 
 def warn_of_wide_base(r: Reading, loads: str) -> None:
@@ -180,6 +181,6 @@ def warn_of_wide_base(r: Reading, loads: str) -> None:
         why = "frozen weights in fp32 are twice what is estimated: 16 bits"
     else:
         return
-    given = r.has("dtype")
+    has_type = r.has("dtype")
     r.values["dtype"] = named
-    r.unsure("dtype", why if given else Message("{default}: {why}", default=default_of(*TRL), why=why))
+    r.unsure("dtype", why if has_type else Message("{default}: {why}", default=default_of(*TRL), why=why))

@@ -11,15 +11,17 @@ from typing import Any
 from tonnage.interchange.parts.hugging_face import accelerate_settings as accelerate
 from tonnage.interchange.parts.hugging_face import (
     hf_model,
-    launchers,
     script_arguments,
     training_arguments,
     trl_settings,
 )
 from tonnage.interchange.parts.hugging_face.fsdp_arguments import has_fsdp, read_fsdp_arguments
-from tonnage.interchange.parts.hugging_face.keys import UNREADABLE, names, put_file, put_mapping, tree_of
+from tonnage.interchange.parts.hugging_face.keys import UNREADABLE, put_file, put_mapping, tree_of
+from tonnage.interchange.parts.hugging_face.machines import ENVIRONMENT, count_machines, expands_segments
 from tonnage.interchange.parts.hugging_face.zero_batches import Trainer
 from tonnage.interchange.parts.hugging_face.zero_settings import read_zero
+from tonnage.interchange.parts.launching.training import ACCELERATE, PYTHON, TRL, training_launch
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading, flattened
 from tonnage.interchange.source import Command, Source
 from tonnage.kernel.errors import InvalidInput
@@ -27,8 +29,8 @@ from tonnage.kernel.errors import InvalidInput
 SCRIPT, PROGRAM = "script", "program"  # pseudo keys: what is started, and by which launcher
 # Said by no file: that the config was read, and that the script has a DeepSpeed config and no Trainer.
 READ, PLAIN = "config is read", "program with DeepSpeed alone"
-UNSAID = "which type weights are loaded in is not said: fp32, as mixed precision has it"
-UNSAID_BASE = "which type weights are loaded in is not said: 16 bits, as is usual below adapters"
+UNKNOWN_DTYPE = "which type weights are loaded in is not said: fp32, as mixed precision has it"
+UNKNOWN_BASE_DTYPE = "which type weights are loaded in is not said: 16 bits, as is usual below adapters"
 # trl/accelerate_configs of TRL 1.16, by name.
 PREDEFINED: Mapping[str, Mapping[str, Any]] = {
     "single_gpu": {"distributed_type": "NO", "num_processes": 1},
@@ -64,9 +66,9 @@ FOREIGN_OPTIONS = frozenset(names("finetuning_type cutoff_len base_model train_t
 
 def signs_of_command(command: Command) -> int:
     """10 for a command of a launcher, fewer where its script is another tool's."""
-    found = launchers.launched(command)
-    options = script_arguments.arguments_of(found.arguments)
-    is_foreign = any(word in found.script.lower() for word in FOREIGN) or bool(FOREIGN_OPTIONS & set(options))
+    launch = training_launch(command.words)
+    options = script_arguments.arguments_of(launch.words[1:])
+    is_foreign = any(word in launch.script.lower() for word in FOREIGN) or bool(FOREIGN_OPTIONS & set(options))
     return 5 if is_foreign else 10
 
 
@@ -75,29 +77,29 @@ def signs_of_command(command: Command) -> int:
 
 def values_of_command(command: Command, source: Source) -> dict[str, Any]:
     """The keys and values of a command and of all files that it names."""
-    found = launchers.launched(command)
+    launch = training_launch(command.words)
     values: dict[str, Any] = {}
-    if found.program == launchers.ACCELERATE:
-        values |= _accelerate_values(found.options, source)
+    if launch.launcher == ACCELERATE:
+        values |= _accelerate_values(launch.settings, source)
     else:
-        values |= found.options
-    values |= found.environment
-    own = script_arguments.arguments_of(found.arguments)
+        values |= launch.settings
+    values |= {name: command.environment[name] for name in ENVIRONMENT if name in command.environment}
+    own = script_arguments.arguments_of(launch.words[1:])
     if isinstance(own.get("deepspeed_config"), str):  # as deepspeed.add_config_arguments has it
         own |= {"deepspeed": own.pop("deepspeed_config"), PLAIN: True}
-    if found.program == launchers.TRL:
-        values["trainer"] = found.script
+    if launch.launcher == TRL:
+        values["trainer"] = launch.script
         values |= _trl_values(own, source)
     else:
-        values[SCRIPT] = found.script
+        values[SCRIPT] = launch.script
         values |= _named_config(own, source) | own
-    values[PROGRAM] = found.program
+    values[PROGRAM] = launch.launcher
     return {name: value for name, value in put_files(values, source).items() if value != ""}
 
 
 def values_of_tree(source: Source) -> dict[str, Any]:
     """The keys and values of a file of training arguments, or of accelerate."""
-    return put_files(flattened(tree_of(source), kept=frozenset({"datasets"})), source)
+    return put_files(flattened(tree_of(source), unflattened=frozenset({"datasets"})), source)
 
 
 def put_files(values: dict[str, Any], source: Source) -> dict[str, Any]:
@@ -113,7 +115,7 @@ def _accelerate_values(options: Mapping[str, Any], source: Source) -> dict[str, 
     values = {accelerate.key_of(name) or name: value for name, value in options.items()}
     if isinstance(path := values.get("config_file"), str):
         try:
-            file = source.beside(path)
+            file = source.sibling(path)
         except InvalidInput:
             return values
         values = {**put_files(flattened(tree_of(file)), file), **values}
@@ -150,10 +152,10 @@ def _named_config(own: Mapping[str, Any], source: Source) -> dict[str, Any]:
     if not isinstance(path, str):
         return {}
     try:
-        file = source.beside(path)
+        file = source.sibling(path)
     except InvalidInput:
         return {}
-    values = flattened(tree_of(file), kept=frozenset({"datasets"}))
+    values = flattened(tree_of(file), unflattened=frozenset({"datasets"}))
     for name in script_arguments.MAPPINGS:
         put_mapping(values, name)
     return put_files(values, file) | {"config": path, READ: True}
@@ -190,14 +192,14 @@ def read_run(r: Reading) -> None:
     r.verb = "train"
     trl = is_trl(r)
     _files(r)
-    if r.text(PROGRAM) in (launchers.ACCELERATE, launchers.TRL) or r.has("distributed_type"):
+    if r.text(PROGRAM) in (ACCELERATE, TRL) or r.has("distributed_type"):
         accelerate.count_machines(r)
-    launchers.count_machines(r)
+    count_machines(r)
     hf_model.rename(r)
     version = training_arguments.rename(r)
     if r.tool == "Transformers":
         r.version = version
-    r.rename({f"env.{name}": name for name in launchers.ENVIRONMENT})  # TRL's configs may have a section of them
+    r.rename({f"env.{name}": name for name in ENVIRONMENT})  # TRL's configs may have a section of them
     kind = accelerate.distribution(r)
     mixed = accelerate.mixed_precision(r)
     hf_model.read_model(r)
@@ -295,7 +297,7 @@ def _read_training(r: Reading, kind: str, mixed: str, version: str, trl: bool) -
 
 
 def _precision(r: Reading, flag: str, mixed: str, version: str, trl: bool) -> None:
-    loads, why = "float32", UNSAID
+    loads, why = "float32", UNKNOWN_DTYPE
     if trl:
         why = "default of TRL 1.16"
     elif script_arguments.is_example(r.text(SCRIPT)):
@@ -303,7 +305,7 @@ def _precision(r: Reading, flag: str, mixed: str, version: str, trl: bool) -> No
         if version.startswith("4"):
             loads, why = "float32", "default of transformers 4.57"
     elif r.question.get("method", "full") != "full":
-        loads, why = "bfloat16", UNSAID_BASE
+        loads, why = "bfloat16", UNKNOWN_BASE_DTYPE
     if r.question["runtime"] == "deepspeed" and "precision" in r.question:
         r.ignore(["dtype"], why="DeepSpeed casts the weights")
         keys = [key for key in ("bf16", "fp16", "mixed_precision") if r.has(key)]
@@ -328,12 +330,12 @@ def _length(r: Reading, version: str) -> None:
 
 def _parallel_processes(r: Reading) -> None:
     """python starts one process, whatever accelerators there are."""
-    alone = r.text(PROGRAM) == launchers.PYTHON and r.question["runtime"] == "ddp"
+    alone = r.text(PROGRAM) == PYTHON and r.question["runtime"] == "ddp"
     if alone:
         r.unsure(PROGRAM, "python alone starts one process: torchrun's, one an accelerator, are estimated")
 
 
 def _environment(r: Reading) -> None:
-    expands = launchers.expands_segments(r)
+    expands = expands_segments(r)
     if expands is not None and r.question.get("runtime") in ("fsdp2", "transformers", "ddp"):
         r.put("expandable_segments", expands)

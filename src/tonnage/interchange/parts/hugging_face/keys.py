@@ -10,12 +10,6 @@ from tonnage.kernel.message import Message
 
 UNREADABLE = "the file cannot be read here: what it says is not known"
 NOT_ESTIMATED = "not estimated"  # where the key itself says what
-DEPTH = 4  # files that name files
-
-
-def names(text: str) -> tuple[str, ...]:
-    """The words of a text."""
-    return tuple(text.split())
 
 
 def put_file(values: dict[str, Any], key: str, source: Source) -> Source | None:
@@ -27,11 +21,11 @@ def put_file(values: dict[str, Any], key: str, source: Source) -> Source | None:
         put_mapping(values, key)
         return None
     try:
-        found = source.beside(path)
+        file = source.sibling(path)
     except InvalidInput:
         return None
-    values |= {f"{key}.{name}": value for name, value in flattened(tree_of(found)).items()}
-    return found
+    values |= {f"{key}.{name}": value for name, value in flattened(tree_of(file)).items()}
+    return file
 
 
 def tree_of(source: Source) -> Any:

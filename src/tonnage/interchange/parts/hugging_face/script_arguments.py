@@ -1,11 +1,12 @@
 """What scripts take beside TrainingArguments: data, lengths of sequences, and names that many training scripts have."""
 
-from pathlib import PurePath
 from typing import Any
 
 from tonnage.interchange.parts.hugging_face import hf_model, training_arguments
-from tonnage.interchange.parts.hugging_face.keys import names, put_mapping
+from tonnage.interchange.parts.hugging_face.keys import put_mapping
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading, options_of_command
+from tonnage.interchange.shell import program_name
 
 # Lengths of sequences: transformers' examples, TRL before 0.20, and scripts of many.
 LENGTHS = names(
@@ -40,18 +41,18 @@ EXAMPLES = ("run_clm.py", "run_mlm.py", "run_clm_no_trainer.py", "run_fim.py", "
 def arguments_of(words: tuple[str, ...]) -> dict[str, Any]:
     """The options of a script, as HfArgumentParser has them: names with underscores, `--no_X` for false."""
     options, alone = options_of_command(words, several=LISTS)
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for name, value in options.items():
         plain = name.replace("-", "_")
         positive = plain.removeprefix("no_")
         is_off = value is True and positive != plain and positive in BOOLEANS
         last = value[-1] if isinstance(value, list) and name not in LISTS else value
-        found[positive if is_off else plain] = False if is_off else last
+        arguments[positive if is_off else plain] = False if is_off else last
     for at, word in enumerate(alone):
-        found[f"argument {at + 1}"] = word
+        arguments[f"argument {at + 1}"] = word
     for name in MAPPINGS:
-        put_mapping(found, name)
-    return found
+        put_mapping(arguments, name)
+    return arguments
 
 
 BOOLEANS = frozenset(
@@ -70,4 +71,4 @@ def read_length(r: Reading, keys: tuple[str, ...] = LENGTHS) -> bool:
 
 def is_example(script: str) -> bool:
     """Whether it is a script of transformers' own examples for language models."""
-    return PurePath(script).name in EXAMPLES
+    return program_name(script) in EXAMPLES

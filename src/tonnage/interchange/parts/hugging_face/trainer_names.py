@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from tonnage.interchange.parts.hugging_face.keys import names
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, listed
@@ -93,19 +93,19 @@ def put_optimizer(r: Reading, key: str, default: str) -> None:
             r.question["optimizer"] = name
             r.put("optimizer_implementation", kind)
         return
-    given = r.text(key)
-    if given.startswith("OptimizerNames."):
-        given = given.removeprefix("OptimizerNames.").lower()
-    if given in OPTIMIZERS:
-        name, kind = OPTIMIZERS[given]
+    text = r.text(key)
+    if text.startswith("OptimizerNames."):
+        text = text.removeprefix("OptimizerNames.").lower()
+    if text in OPTIMIZERS:
+        name, kind = OPTIMIZERS[text]
         stronger = r.question.get("optimizer")
         r.put("optimizer", stronger or name, key)
         if not stronger:
             r.put("optimizer_implementation", kind, key)
-    elif given in OTHER_OPTIMIZERS:
+    elif text in OTHER_OPTIMIZERS:
         r.unsure(key, UNKNOWN_STATES)
     else:
-        raise unknown_value(r, key, given, (*OPTIMIZERS, *OTHER_OPTIMIZERS))
+        raise unknown_value(r, key, text, (*OPTIMIZERS, *OTHER_OPTIMIZERS))
 
 
 def put_attention(r: Reading, key: str, default: str) -> None:
@@ -116,19 +116,19 @@ def put_attention(r: Reading, key: str, default: str) -> None:
         else:
             r.assume(key, default, "attention")
         return
-    given = r.text(key).partition("@")[0].partition(":")[0].strip()
-    if given in ATTENTION:
-        r.put("attention", ATTENTION[given], key, why=FLEX if given == "flex_attention" else "")
-    elif given in OTHER_ATTENTION or "/" in given:
+    name = r.text(key).partition("@")[0].partition(":")[0].strip()
+    if name in ATTENTION:
+        r.put("attention", ATTENTION[name], key, why=FLEX if name == "flex_attention" else "")
+    elif name in OTHER_ATTENTION or "/" in name:
         r.unsure(key, NO_KERNEL)
     else:
-        raise unknown_value(r, key, given, (*ATTENTION, *OTHER_ATTENTION))
+        raise unknown_value(r, key, name, (*ATTENTION, *OTHER_ATTENTION))
 
 
 def put_targets(r: Reading, key: str, everything: Iterable[str] = ("all-linear", "all")) -> None:
     """Layers with adapters: names in a list or a text; `everything`: words for all linear layers."""
-    given = r.get(key)
-    texts = [given] if isinstance(given, str) else given
+    targets = r.get(key)
+    texts = [targets] if isinstance(targets, str) else targets
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise r.wrong(key, "a list of names of layers")
     layers = [name.rpartition(".")[2] for text in texts for name in re.split(r"[\s,\[\]'\"]+", text) if name]
@@ -143,7 +143,7 @@ def put_targets(r: Reading, key: str, everything: Iterable[str] = ("all-linear",
         r.put("lora_targets", "all-linear")
 
 
-def unknown_value(r: Reading, key: str, given: str, known: Iterable[str]) -> InvalidInput:
+def unknown_value(r: Reading, key: str, value: str, known: Iterable[str]) -> InvalidInput:
     names_there = tuple(known)
-    near = nearest(given, names_there) or list(names_there)
+    near = nearest(value, names_there) or list(names_there)
     return r.wrong(key, Message("one of {names}", names=listed(near[:8])))

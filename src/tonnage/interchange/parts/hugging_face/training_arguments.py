@@ -3,8 +3,9 @@
 Source: transformers 5.24, transformers/training_args.py.
 """
 
-from tonnage.interchange.parts.hugging_face.keys import default_of, expect, names
+from tonnage.interchange.parts.hugging_face.keys import default_of, expect
 from tonnage.interchange.parts.hugging_face.trainer_names import OPTIMIZERS, UNKNOWN_STATES
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.kernel.message import Message
 
@@ -123,7 +124,7 @@ def read_arguments(r: Reading, version: str, recomputes: bool) -> None:
     _run(r)
     _evaluation(r)
     if r.has("dataloader_num_workers"):
-        r.put("data_loader_workers", r.whole("dataloader_num_workers"), "dataloader_num_workers")
+        r.put("data_loader_workers", r.integer("dataloader_num_workers"), "dataloader_num_workers")
     read_others(r)
 
 
@@ -183,8 +184,8 @@ def _optimizer(r: Reading, version: str) -> None:
         return
     name = r.text("optim").lower()
     if name in OPTIMIZERS:
-        found, kind = OPTIMIZERS[name]
-        r.put("optimizer", found, "optim")
+        ours, kind = OPTIMIZERS[name]
+        r.put("optimizer", ours, "optim")
         if kind not in ("", "fused") and r.question["runtime"] != "deepspeed":
             r.put("optimizer_implementation", kind, "optim")
     else:
@@ -199,8 +200,8 @@ def _kernels(r: Reading) -> None:
     if r.has(key) and r.flag(key):
         if r.question["runtime"] in LIGER:
             r.put("liger", True, key)
-            for each in ("liger_kernel_config", *r.under("liger_kernel_config.")):
-                expect(r, [each], True, why="single kernels of Liger are not estimated: all of them are")
+            for kernel_key in ("liger_kernel_config", *r.under("liger_kernel_config.")):
+                expect(r, [kernel_key], True, why="single kernels of Liger are not estimated: all of them are")
         else:
             r.unsure(key, Message("Liger's kernels are not estimated with {runtime}", runtime=r.question["runtime"]))
     r.ignore([key, "liger_kernel_config", "liger_kernel_config."])
@@ -214,8 +215,8 @@ def _kernels(r: Reading) -> None:
 
 def _run(r: Reading) -> None:
     """How long it trains."""
-    if r.has("max_steps") and r.whole("max_steps") > 0:
-        r.put("max_steps", r.whole("max_steps"), "max_steps")
+    if r.has("max_steps") and r.integer("max_steps") > 0:
+        r.put("max_steps", r.integer("max_steps"), "max_steps")
         r.ignore(["num_train_epochs"], why="max_steps counts")
     r.ignore(["max_steps", "num_train_epochs"], why="the size of the data set is not known")
 
@@ -224,8 +225,8 @@ def _evaluation(r: Reading) -> None:
     """An evaluation holds no gradients, but logits of its whole batch."""
     strategy, size = "eval_strategy", "per_device_eval_batch_size"
     often = r.text(strategy, "no") not in ("no", "false")
-    sequences = r.whole(size, 8)
-    if often and sequences > r.whole("per_device_train_batch_size", 8):
+    sequences = r.integer(size, 8)
+    if often and sequences > r.integer("per_device_train_batch_size", 8):
         why = Message(
             "evaluation with {sequences} sequences at once, more than training has, may need more memory",
             sequences=sequences,

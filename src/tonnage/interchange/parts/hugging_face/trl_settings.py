@@ -3,8 +3,9 @@
 Source: TRL 1.16, trl/trainer/{base,sft,dpo,grpo,kto,rloo,reward,distillation}_config.py.
 """
 
-from tonnage.interchange.parts.hugging_face.keys import default_of, expect, names
+from tonnage.interchange.parts.hugging_face.keys import default_of, expect
 from tonnage.interchange.parts.hugging_face.script_arguments import read_length
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.kernel.message import Message
 
@@ -110,7 +111,7 @@ def read_trainer(r: Reading, trainer: str) -> None:
         _written_length(r)
     if objective == "sft":
         _packing(r)
-    _beside(r, objective)
+    _other_models(r, objective)
     _loss(r, objective)
     key = "activation_offloading"
     if r.has(key) and r.flag(key):
@@ -133,8 +134,8 @@ def _written_length(r: Reading) -> None:
 
 def _generated(r: Reading) -> None:
     """Prompt and completion; the prompt's length is not in TRL's config."""
-    completion = r.whole("max_completion_length", 512)
-    prompt = r.whole("max_prompt_length", PROMPT)
+    completion = r.integer("max_completion_length", 512)
+    prompt = r.integer("max_prompt_length", PROMPT)
     if completion < 1 or prompt < 1:
         raise r.wrong("max_completion_length" if completion < 1 else "max_prompt_length", "a number from 1")
     keys = [key for key in ("max_completion_length", "max_prompt_length") if r.has(key)]
@@ -186,7 +187,7 @@ def _packing(r: Reading) -> None:
     r.ignore(["padding_free"], why="full sequences, as are estimated, have no padding")
 
 
-def _beside(r: Reading, objective: str) -> None:
+def _other_models(r: Reading, objective: str) -> None:
     """Models that run beside the one that trains."""
     beta = r.number("beta") if r.has("beta") and objective == "grpo" else 0.0
     if beta and r.question.get("method", "full") == "full":

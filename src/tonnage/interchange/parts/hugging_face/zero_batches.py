@@ -29,15 +29,15 @@ class Trainer(Struct, frozen=True, kw_only=True):
 
 def read_batches(r: Reading, at: str, ranks: int, trainer: Trainer | None) -> None:
     """Micro-batch and number of micro-batches. `ranks`: those that see different sequences."""
-    said = {name: _number(r, f"{at}{name}") for name in (MICRO, STEPS, BATCH)}
+    sizes = {name: _number(r, f"{at}{name}") for name in (MICRO, STEPS, BATCH)}
     filled = trainer is not None and bool(trainer.micro_batch_size)
     if trainer is not None and filled:
-        _check_trainer(r, at, said, trainer)
-        said[MICRO], said[STEPS] = trainer.micro_batch_size, trainer.accumulation
-    micro, steps, batch = said[MICRO], said[STEPS], said[BATCH]
+        _check_trainer(r, at, sizes, trainer)
+        sizes[MICRO], sizes[STEPS] = trainer.micro_batch_size, trainer.accumulation
+    micro, steps, batch = sizes[MICRO], sizes[STEPS], sizes[BATCH]
     if not (micro or batch) and trainer is not None:  # the script of a launcher says it
         for name, option in ((MICRO, "micro_batch_size"), (STEPS, "num_microbatches")):
-            r.put(option, said[name], f"{at}{name}")
+            r.put(option, sizes[name], f"{at}{name}")
         r.ignore([f"{at}{BATCH}"])
         return
     if batch and micro and not steps:
@@ -49,8 +49,8 @@ def read_batches(r: Reading, at: str, ranks: int, trainer: Trainer | None) -> No
     if batch and batch != micro * steps * ranks:
         raise _no_product(r, at, micro, steps, ranks)
     keys = [f"{at}{name}" for name in (MICRO, STEPS, BATCH) if r.has(f"{at}{name}") and not r.is_auto(f"{at}{name}")]
-    _put(r, "micro_batch_size", micro, f"{at}{MICRO}", keys if said[MICRO] is None else [], filled)
-    _put(r, "num_microbatches", steps, f"{at}{STEPS}", keys if said[STEPS] is None else [], filled)
+    _put(r, "micro_batch_size", micro, f"{at}{MICRO}", keys if sizes[MICRO] is None else [], filled)
+    _put(r, "num_microbatches", steps, f"{at}{STEPS}", keys if sizes[STEPS] is None else [], filled)
     if r.is_auto(f"{at}{BATCH}"):
         assume_auto(r, f"{at}{BATCH}", micro * steps * ranks, why="auto: the product of the other two and the ranks")
     elif r.has(f"{at}{BATCH}"):
@@ -72,24 +72,24 @@ def _number(r: Reading, key: str) -> int | None:
     """A number from 1; None where it is "auto" or not there."""
     if not r.has(key) or r.is_auto(key):
         return None
-    number = r.whole(key)
+    number = r.integer(key)
     if number < 1:
         raise r.wrong(key, "a number from 1, or auto")
     return number
 
 
-def _check_trainer(r: Reading, at: str, said: dict[str, int | None], trainer: Trainer) -> None:
+def _check_trainer(r: Reading, at: str, sizes: dict[str, int | None], trainer: Trainer) -> None:
     for name, value, other in (
         (MICRO, trainer.micro_batch_size, "per_device_train_batch_size"),
         (STEPS, trainer.accumulation, "gradient_accumulation_steps"),
     ):
-        if said[name] not in (None, value):
+        if sizes[name] not in (None, value):
             raise InvalidInput(
                 "{file}: {key} is {said}, and {other} of the training arguments is {value}: the Trainer refuses that. "
                 "Write auto in the DeepSpeed config.",
                 file=r.source.name,
                 key=f"{at}{name}",
-                said=said[name],
+                said=sizes[name],
                 other=other,
                 value=value,
             )
@@ -118,7 +118,7 @@ def _no_product(r: Reading, at: str, micro: int, steps: int, ranks: int) -> Inva
         steps=steps,
         ranks=ranks,
         product=micro * steps * ranks,
-        batch=r.whole(f"{at}{BATCH}"),
+        batch=r.integer(f"{at}{BATCH}"),
     )
 
 

@@ -5,9 +5,10 @@ Source: DeepSpeed 0.19.8, deepspeed/runtime/{config,constants,precision_config}.
 {config,offload_config}.py, deepspeed/runtime/tensor_parallel/config.py.
 """
 
-from tonnage.interchange.parts.hugging_face.keys import assume_auto, expect, expect_section, names
+from tonnage.interchange.parts.hugging_face.keys import assume_auto, expect, expect_section
 from tonnage.interchange.parts.hugging_face.trainer_names import UNKNOWN_STATES
 from tonnage.interchange.parts.hugging_face.zero_batches import Trainer, read_batches, read_precision
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.kernel.errors import InvalidInput, UnknownName
 
@@ -147,17 +148,17 @@ def _rename(r: Reading, at: str) -> None:
 
 
 def _stage(r: Reading, at: str) -> int:
-    key, whole = f"{at}{STAGE}", f"{at}{ZERO}"
-    if isinstance(r.values.get(whole), bool):  # as DeepSpeed of 2020 had it
-        stage = int(r.values[whole])
-        r.put("zero_stage", stage, whole, why="true is stage 1")
+    key, section = f"{at}{STAGE}", f"{at}{ZERO}"
+    if isinstance(r.values.get(section), bool):  # as DeepSpeed of 2020 had it
+        stage = int(r.values[section])
+        r.put("zero_stage", stage, section, why="true is stage 1")
         return stage
-    if r.values.get(whole) is not None:
-        raise r.wrong(whole, "a section")
+    if r.values.get(section) is not None:
+        raise r.wrong(section, "a section")
     if not r.has(key):
         r.assume(key, 0, "zero_stage", why=f"default of DeepSpeed {VERSION}")
         return 0
-    stage = r.whole(key)
+    stage = r.integer(key)
     if not 0 <= stage <= 3:
         raise r.wrong(key, "0, 1, 2 or 3")
     r.put("zero_stage", stage, key)
@@ -169,7 +170,7 @@ def _parallel(r: Reading, at: str) -> int:
     tensor = f"{at}tensor_parallel.autotp_size"
     split = 1
     if r.has(tensor):
-        split = max(r.whole(tensor), 1)
+        split = max(r.integer(tensor), 1)
         r.put("tensor_parallel_size", split, tensor)
         if split > 1:
             r.put("sequence_parallel", False, tensor)
@@ -179,8 +180,8 @@ def _parallel(r: Reading, at: str) -> int:
             expect(r, [key], False, 0, 1, why="how it divides the model is not estimated")
     _experts(r, f"{at}expert_parallel.")
     sequence = f"{at}sequence_parallel_size"
-    if r.has(sequence) and r.whole(sequence) > 1:
-        split *= r.whole(sequence)
+    if r.has(sequence) and r.integer(sequence) > 1:
+        split *= r.integer(sequence)
         r.unsure(sequence, "ranks that share a sequence (Ulysses) are not estimated with DeepSpeed")
     r.ignore([sequence])
     ranks = r.num_accelerators
@@ -197,7 +198,7 @@ def _parallel(r: Reading, at: str) -> int:
 
 def _experts(r: Reading, section: str) -> None:
     if r.has(f"{section}enabled") and r.flag(f"{section}enabled") and r.has(f"{section}autoep_size"):
-        r.put("expert_parallel_size", max(r.whole(f"{section}autoep_size"), 1), f"{section}autoep_size")
+        r.put("expert_parallel_size", max(r.integer(f"{section}autoep_size"), 1), f"{section}autoep_size")
         r.ignore([f"{section}enabled", f"{section}preset_model"])
     else:
         expect_section(r, section.rstrip("."), "how it divides the experts is not known")
@@ -212,12 +213,12 @@ def _optimizer(r: Reading, at: str, alone: bool) -> None:
         name = r.text(key)
         name = {"muadam": "adam", "muadamw": "adamw", "musgd": "sgd"}.get(name.lower(), name)
         try:
-            found = optimizer(name).name
+            ours = optimizer(name).name
         except UnknownName:
             r.unsure(key, UNKNOWN_STATES)
         else:
-            keys = [key, momentum] if r.has(momentum) and r.get(momentum) != 0 and found == "sgd" else [key]
-            r.put("optimizer", "sgd-momentum" if len(keys) > 1 else found, *keys)
+            keys = [key, momentum] if r.has(momentum) and r.get(momentum) != 0 and ours == "sgd" else [key]
+            r.put("optimizer", "sgd-momentum" if len(keys) > 1 else ours, *keys)
     elif alone:
         why = "no optimizer is named: AdamW, as the Trainer of transformers 5.24 makes it"
         r.assume(key, "AdamW", "optimizer", why=why)
@@ -235,7 +236,7 @@ def _sizes(r: Reading, section: str, stage: int) -> None:
         elif r.is_auto(key) and name in FILLED:
             assume_auto(r, key, "auto", name, why=FILLED[name])
         else:
-            size = r.whole(key)
+            size = r.integer(key)
             if size < 0:
                 raise r.wrong(key, "a number from 0")
             r.put(name, max(size, least), key)

@@ -9,8 +9,8 @@ from typing import Any
 
 from tonnage.interchange.parts.hugging_face.zero_batches import BATCH, MICRO, STEPS
 from tonnage.interchange.parts.hugging_face.zero_settings import SIZES, SWITCHES, ZERO
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.interchange.reading import AUTO
-from tonnage.interchange.written import Written
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import listed
 from tonnage.spec import DeepSpeedSettings, TrainingPlan
@@ -60,13 +60,13 @@ def fills(verb: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"sequence_parallel": False} if (question.get("tensor_parallel_size") or 1) != 1 else {}
 
 
-def write(w: Written) -> str:
+def write(w: PlannedRun) -> str:
     """The config. InvalidInput for what it has no words for."""
     assert w.training is not None
     return json.dumps(config_of(w, w.training), indent=2) + "\n"
 
 
-def config_of(w: Written, plan: TrainingPlan) -> dict[str, Any]:
+def config_of(w: PlannedRun, plan: TrainingPlan) -> dict[str, Any]:
     micro, steps = int(plan.micro_batch_size), int(plan.num_microbatches)
     config: dict[str, Any] = {
         "train_batch_size": micro * steps * int(plan.data_parallel_size),
@@ -86,7 +86,7 @@ def config_of(w: Written, plan: TrainingPlan) -> dict[str, Any]:
     return config
 
 
-def config_inside(w: Written, plan: TrainingPlan) -> dict[str, Any]:
+def config_inside(w: PlannedRun, plan: TrainingPlan) -> dict[str, Any]:
     """The config inside another tool's file, whose own keys fill in what is "auto"."""
     return {
         ZERO: _zero(w, plan),
@@ -96,7 +96,7 @@ def config_inside(w: Written, plan: TrainingPlan) -> dict[str, Any]:
     }
 
 
-def _zero(w: Written, plan: TrainingPlan) -> dict[str, Any]:
+def _zero(w: PlannedRun, plan: TrainingPlan) -> dict[str, Any]:
     section: dict[str, Any] = {"stage": plan.zero_stage}
     for part, place in (
         ("offload_optimizer", plan.offload.offload_optimizer),
@@ -109,7 +109,7 @@ def _zero(w: Written, plan: TrainingPlan) -> dict[str, Any]:
     for name, stages in (*((name, stages) for name, (stages, _) in SIZES.items()), *SWITCHES.items()):
         value = getattr(plan.deepspeed, name)
         is_usual = name.startswith("zero_") and value == DeepSpeedSettings.__struct_defaults__[FIELDS.index(name)]
-        if plan.zero_stage in stages and value is not None and not is_usual and (name != UNUSED or w.asked(name)):
+        if plan.zero_stage in stages and value is not None and not is_usual and (name != UNUSED or w.is_set(name)):
             section[name] = value if isinstance(value, bool) else int(value)
     return section
 

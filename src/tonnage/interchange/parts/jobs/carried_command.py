@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.interchange.formats import Format, formats
-from tonnage.interchange.written import Written
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.message import Message, listed
 
@@ -37,17 +37,17 @@ class Carried(Struct, frozen=True, kw_only=True):
     behind: str = ""
 
 
-def carried(w: Written) -> Carried:
+def carried(w: PlannedRun) -> Carried:
     """The command of the question's engine or runtime."""
     return _server(w) if w.verb == "serve" else _run(w)
 
 
-def carries(w: Written) -> frozenset[str]:
+def carries(w: PlannedRun) -> frozenset[str]:
     """Options that the command says by itself, so that no comment has to."""
     form = _form_of_engine(w) or _form_of_runtime(w)
     if form is None:
         return frozenset()
-    return form.says - (form.unsaid(w) if form.unsaid else frozenset())
+    return form.says - (form.omits(w) if form.omits else frozenset())
 
 
 def fills(verb: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -61,12 +61,12 @@ def fills(verb: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-def counts(w: Written) -> bool:
+def counts(w: PlannedRun) -> bool:
     """Whether the nodes and accelerators of a job are those of the cluster."""
     return carried(w).copies == 1 and counts_copies(w)
 
 
-def counts_copies(w: Written) -> bool:
+def counts_copies(w: PlannedRun) -> bool:
     """Whether those of all copies together are; the nodes are the usual ones of the accelerator."""
     from tonnage.catalogue import cluster
 
@@ -75,17 +75,17 @@ def counts_copies(w: Written) -> bool:
     return replace(usual, note="") == replace(w.cluster, note="")
 
 
-def carries_with_machine(w: Written) -> frozenset[str]:
+def carries_with_machine(w: PlannedRun) -> frozenset[str]:
     """The same with the machine, where a label of nodes names its accelerator."""
     from tonnage.interchange.parts.launching.accelerators import accelerator_named, product_label
 
     own = carries(w)
     label = product_label(w.cluster.accelerator.name)
-    is_said = bool(label) and accelerator_named(label) == w.cluster.accelerator.name and counts_copies(w)
-    return own | {"on"} if is_said else own
+    names_accelerator = bool(label) and accelerator_named(label) == w.cluster.accelerator.name and counts_copies(w)
+    return own | {"on"} if names_accelerator else own
 
 
-def _form_of_runtime(w: Written) -> Format | None:
+def _form_of_runtime(w: PlannedRun) -> Format | None:
     """The format of the command of the runtime that trains, where it starts a process on each accelerator itself. A
     command of TRL has adapters, which those have not.
     """
@@ -104,7 +104,7 @@ def _form_of_runtime(w: Written) -> Format | None:
     return None
 
 
-def _form_of_engine(w: Written) -> Format | None:
+def _form_of_engine(w: PlannedRun) -> Format | None:
     """The format of the command of the engine that serves."""
     if w.serving is None:
         return None
@@ -119,7 +119,7 @@ def _form_of_engine(w: Written) -> Format | None:
     )
 
 
-def _server(w: Written) -> Carried:
+def _server(w: PlannedRun) -> Carried:
     from tonnage.estimate.answer.launch import spread
 
     assert w.serving is not None
@@ -133,10 +133,10 @@ def _server(w: Written) -> Carried:
     ranks = w.cluster.size // max(placed.servers * placed.nodes, 1)
     per_node = min(w.cluster.accelerators_per_host, max(ranks, 1))
     behind = "--headless" if any("--headless" in note for note in notes) else ""
-    kept = [note for note in notes if RANK not in note and "such servers" not in note]
+    shown_notes = [note for note in notes if RANK not in note and "such servers" not in note]
     return Carried(
         command=command,
-        notes=tuple(kept),
+        notes=tuple(shown_notes),
         nodes=placed.nodes,
         per_node=per_node,
         copies=placed.servers,
@@ -151,7 +151,7 @@ def _parted(text: str) -> tuple[str, list[str]]:
     return "\n".join(line for line in lines if not line.startswith("#")), notes
 
 
-def _run(w: Written) -> Carried:
+def _run(w: PlannedRun) -> Carried:
     from tonnage.search.training.launch.settings import launch_lacks, launch_program, launch_settings
 
     assert w.training is not None
@@ -177,7 +177,7 @@ def _run(w: Written) -> Carried:
 
 
 def _training_words(
-    w: Written, settings: list[str], program: str, nodes: int, per_node: int
+    w: PlannedRun, settings: list[str], program: str, nodes: int, per_node: int
 ) -> tuple[list[str], list[str]]:
     """The command, an option on a line, and what names in it stand for."""
     if settings[0].startswith("trl "):
@@ -224,13 +224,13 @@ def words_of(command: str) -> tuple[list[str], dict[str, str]] | None:
     return words, variables
 
 
-def job_name(w: Written) -> str:
+def job_name(w: PlannedRun) -> str:
     """A name for a job, of small letters, digits and dashes."""
     plain = re.sub(r"[^a-z0-9]+", "-", f"{w.verb}-{w.model.name}".lower()).strip("-")
     return plain[:50].strip("-") or "tonnage"
 
 
-def engine_image(w: Written) -> str:
+def engine_image(w: PlannedRun) -> str:
     """The container with the engine of this release; IMAGE where nobody publishes one, or it trains."""
     from tonnage.interchange.parts.launching.images import image_of
     from tonnage.runtimes import serving_runtime
@@ -241,7 +241,7 @@ def engine_image(w: Written) -> str:
     return image_of(w.serving.engine, version.rpartition(" ")[2]) or "IMAGE"
 
 
-def image_notes(w: Written, image: str) -> list[str]:
+def image_notes(w: PlannedRun, image: str) -> list[str]:
     name = w.training.runtime if w.training is not None else w.serving.engine if w.serving is not None else ""
     return [Message("IMAGE stands for a container that has {name}.", name=name)] if image == "IMAGE" else []
 

@@ -13,21 +13,21 @@ from tonnage.interchange.parts.jobs.carried_command import (
 )
 from tonnage.interchange.parts.jobs.manifest import container, pod
 from tonnage.interchange.parts.jobs.yaml_writing import dump
-from tonnage.interchange.parts.launching.lists import words_in
+from tonnage.interchange.parts.words import names
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.interchange.reading import options_of_command
-from tonnage.interchange.written import Written
 from tonnage.kernel.errors import InvalidInput
 
 # Options that the object has words of its own for, or sets by itself.
 _OWN = frozenset(
-    words_in("""
+    names("""
     tensor-parallel-size pipeline-parallel-size data-parallel-size data-parallel-size-local
     data-parallel-address enable-expert-parallel nnodes node-rank master-addr headless
 """)
 )
 
 
-def write(w: Written) -> str:
+def write(w: PlannedRun) -> str:
     one = carried(w)
     split = words_of(one.command)
     if split is None or split[0][:2] != ["vllm", "serve"]:
@@ -76,7 +76,7 @@ def write(w: Written) -> str:
 
 def _others(words: list[str]) -> list[str]:
     """The options that the object has no words for."""
-    found: list[str] = []
+    arguments: list[str] = []
     left = list(words)
     while left:
         word = left.pop(0)
@@ -85,5 +85,5 @@ def _others(words: list[str]) -> list[str]:
         while left and not left[0].startswith("--"):
             values.append(left.pop(0))
         if name not in _OWN:
-            found += [word, *values]
-    return found
+            arguments += [word, *values]
+    return arguments

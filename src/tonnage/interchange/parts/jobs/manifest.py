@@ -17,12 +17,12 @@ from tonnage.interchange.parts.jobs.carried_command import (
 from tonnage.interchange.parts.jobs.yaml_writing import Block, dump
 from tonnage.interchange.parts.launching.accelerators import product_label, resource_of
 from tonnage.interchange.parts.launching.images import entry_point
-from tonnage.interchange.written import Written
+from tonnage.interchange.planned_run import PlannedRun
 
 LEADER, GROUP_RANK = "$(LWS_LEADER_ADDRESS)", "$(LWS_WORKER_INDEX)"
 
 
-def write(w: Written) -> str:
+def write(w: PlannedRun) -> str:
     one = carried(w)
     image = engine_image(w)
     notes = comments([*one.notes, *image_notes(w, image)])
@@ -35,26 +35,26 @@ def write(w: Written) -> str:
     return notes + "---\n".join(dump(document) for document in documents)
 
 
-def container(w: Written, name: str, image: str, command: str, per_node: int) -> dict[str, Any]:
+def container(w: PlannedRun, name: str, image: str, command: str, per_node: int) -> dict[str, Any]:
     """A container that runs a command, with its accelerators."""
     split = words_of(command)
-    found: dict[str, Any] = {"name": name, "image": image}
+    fields: dict[str, Any] = {"name": name, "image": image}
     if split is None or "$" in command.replace("$(", ""):
-        found |= {"command": ["bash", "-c"], "args": [Block(command)]}
+        fields |= {"command": ["bash", "-c"], "args": [Block(command)]}
     else:
         words, variables = split
         if variables:
-            found["env"] = [{"name": key, "value": value} for key, value in variables.items()]
+            fields["env"] = [{"name": key, "value": value} for key, value in variables.items()]
         starts = tuple(words[:1]) == entry_point(image, words[1:])
-        found |= {"args": words[1:]} if starts else {"command": words}
+        fields |= {"args": words[1:]} if starts else {"command": words}
     accelerator = w.cluster.accelerator
-    found["resources"] = {"limits": {resource_of(accelerator.vendor, accelerator.name): per_node}}
+    fields["resources"] = {"limits": {resource_of(accelerator.vendor, accelerator.name): per_node}}
     if per_node > 1:
-        found["volumeMounts"] = [{"name": "shm", "mountPath": "/dev/shm"}]
-    return found
+        fields["volumeMounts"] = [{"name": "shm", "mountPath": "/dev/shm"}]
+    return fields
 
 
-def pod(w: Written, containers: list[dict[str, Any]], per_node: int) -> dict[str, Any]:
+def pod(w: PlannedRun, containers: list[dict[str, Any]], per_node: int) -> dict[str, Any]:
     """The spec of a pod on nodes with the accelerator."""
     spec: dict[str, Any] = {}
     if selector := node_selector(w):
@@ -65,14 +65,14 @@ def pod(w: Written, containers: list[dict[str, Any]], per_node: int) -> dict[str
     return spec
 
 
-def node_selector(w: Written) -> Mapping[str, str]:
+def node_selector(w: PlannedRun) -> Mapping[str, str]:
     label = product_label(w.cluster.accelerator.name)
     if not label:
         return {}
     return {"amd.com/gpu.product-name" if w.cluster.accelerator.vendor == "AMD" else "nvidia.com/gpu.product": label}
 
 
-def deployment(w: Written, one: Carried, image: str) -> dict[str, Any]:
+def deployment(w: PlannedRun, one: Carried, image: str) -> dict[str, Any]:
     name = job_name(w)
     return {
         "apiVersion": "apps/v1",
@@ -89,7 +89,7 @@ def deployment(w: Written, one: Carried, image: str) -> dict[str, Any]:
     }
 
 
-def leader_worker_set(w: Written, one: Carried, image: str) -> dict[str, Any]:
+def leader_worker_set(w: PlannedRun, one: Carried, image: str) -> dict[str, Any]:
     """One server on several nodes: a leader and its workers."""
     command = with_places(one.command, LEADER, GROUP_RANK)
     behind = f"{command} {one.behind}" if one.behind else command
@@ -111,7 +111,7 @@ def leader_worker_set(w: Written, one: Carried, image: str) -> dict[str, Any]:
     }
 
 
-def training_job(w: Written, one: Carried, image: str) -> list[dict[str, Any]]:
+def training_job(w: PlannedRun, one: Carried, image: str) -> list[dict[str, Any]]:
     """A job with a pod on each node; the first is found by its name."""
     name = job_name(w)
     first = f"{name}-0.{name}" if one.nodes > 1 else "localhost"

@@ -14,7 +14,7 @@ from tonnage.interchange.parts.jobs.carried_command import (
 )
 from tonnage.interchange.parts.jobs.yaml_writing import Block, dump
 from tonnage.interchange.parts.launching.accelerators import accelerator_named
-from tonnage.interchange.written import Written
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.kernel.errors import InvalidInput
 
 RANK, FIRST = "$SKYPILOT_NODE_RANK", "$FIRST_NODE"
@@ -22,14 +22,14 @@ MEET = 'FIRST_NODE=$(echo "$SKYPILOT_NODE_IPS" | head -n 1)\n'
 PACKAGES = {"vllm": "vllm", "sglang": "sglang[all]", "tensorrt-llm": "tensorrt_llm"}
 
 
-def says(w: Written) -> frozenset[str]:
+def says(w: PlannedRun) -> frozenset[str]:
     """With the machine, where its name there means the same accelerator."""
     name = name_of(w.cluster.accelerator.name)
     own = OF_SKYPILOT.get(name.lower()) or accelerator_named(name)
     return carries(w) | ({"on"} if own == w.cluster.accelerator.name and counts(w) else frozenset())
 
 
-def write(w: Written) -> str:
+def write(w: PlannedRun) -> str:
     one = carried(w)
     if ":" in w.cluster.accelerator.name:
         raise InvalidInput("SkyPilot asks for whole accelerators. Got {name}.", name=w.cluster.accelerator.name)
@@ -45,7 +45,7 @@ def write(w: Written) -> str:
     return comments(one.notes) + dump(task)
 
 
-def _setup(w: Written) -> str:
+def _setup(w: PlannedRun) -> str:
     """The package with the engine, in the release that was asked."""
     from tonnage.runtimes import serving_runtime
 

@@ -3,12 +3,12 @@
 import shlex
 
 from tonnage.interchange.parts.jobs.carried_command import Carried, carried, comments, job_name, with_places
-from tonnage.interchange.written import Written
+from tonnage.interchange.planned_run import PlannedRun
 
 MEET = 'FIRST_NODE=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)\nexport FIRST_NODE\n'
 
 
-def write(w: Written) -> str:
+def write(w: PlannedRun) -> str:
     one = carried(w)
     lines = [
         "#!/bin/bash",

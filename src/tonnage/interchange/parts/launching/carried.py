@@ -10,7 +10,7 @@ from tonnage.interchange.formats import Format, formats
 from tonnage.interchange.parts.launching.counting import count
 from tonnage.interchange.parts.launching.images import engine_version
 from tonnage.interchange.parts.launching.launchers import OF_SCHEDULERS, Launched, Layer, launched
-from tonnage.interchange.parts.launching.lists import words_in
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Command, Source
 from tonnage.kernel.errors import InvalidInput
@@ -19,11 +19,11 @@ from tonnage.kernel.message import OR, listed
 CARRIERS = ("compose", "kserve", "launcher", "kubernetes", "ray-serve", "sbatch", "skypilot")
 ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
 SWITCHED_OFF = ("NCCL_P2P_DISABLE", "NCCL_IB_DISABLE", "NCCL_SHM_DISABLE", "NCCL_NVLS_DISABLE")
-MOST_COMMANDS = 2000  # of one script; the longest of published recipes has some hundreds
+MOST_COMMANDS = 500  # of one script; the longest of published recipes has some hundreds
 KEYWORDS = ("then", "else", "do", "{", "(", "!")  # of a shell, in front of a command
 # Words that begin a line of a script, of which none is a program of a tool.
 PLAIN_WORDS = frozenset(
-    words_in("""
+    names("""
     if elif fi for while until do done case esac function echo printf cd export set unset source . module mkdir
     rm cp mv ls cat pip pip3 sleep wait trap exit return read local declare test [ [[ { } true false wget curl
     git apt apt-get nvidia-smi date hostname scontrol ulimit eval let shift tar unzip huggingface-cli hf touch
@@ -32,7 +32,7 @@ PLAIN_WORDS = frozenset(
 )
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class CarriedCommand(Struct, frozen=True, kw_only=True):
     """A command that a tool's format reads. `where`: which container or service has it; `is_behind`: whether another
     program starts it.
     """
@@ -45,9 +45,11 @@ class Found(Struct, frozen=True, kw_only=True):
     is_behind: bool = False
 
 
-def found_in(source: Source, where: str = "", image: str = "", commands: Sequence[Command] = ()) -> list[Found]:
+def carried_commands(
+    source: Source, where: str = "", image: str = "", commands: Sequence[Command] = ()
+) -> list[CarriedCommand]:
     """The commands of a source that formats read, each once."""
-    found: dict[tuple[str, ...], Found] = {}
+    carried: dict[tuple[str, ...], CarriedCommand] = {}
     looked_at = 0
     for command in commands or source.commands:
         plain = _behind_keywords(command)
@@ -61,11 +63,11 @@ def found_in(source: Source, where: str = "", image: str = "", commands: Sequenc
                 most=MOST_COMMANDS,
             )
         for one in launched(plain, source):
-            if (read := _found(one, source, where, image)) is not None:
-                found.setdefault(
+            if (read := _carried_command(one, source, where, image)) is not None:
+                carried.setdefault(
                     (*read.command.words, *(f"{k}={v}" for k, v in read.command.environment.items())), read
                 )
-    return list(found.values())
+    return list(carried.values())
 
 
 def _behind_keywords(command: Command) -> Command:
@@ -76,12 +78,12 @@ def _behind_keywords(command: Command) -> Command:
     return command if len(words) == len(command.words) else Command(words=tuple(words), environment=command.environment)
 
 
-def _found(one: Launched, source: Source, where: str, image: str) -> Found | None:
+def _carried_command(one: Launched, source: Source, where: str, image: str) -> CarriedCommand | None:
     """The command as the format reads it that knows it with the fewest launchers in front."""
     for at in range(len(one.stages) - 1, -1, -1):
         stage = one.stages[at]
         if stage.words and (form := form_that_reads(_source_of(stage, source))) is not None:
-            return Found(
+            return CarriedCommand(
                 command=stage,
                 form=form,
                 layers=one.layers,
@@ -110,13 +112,13 @@ def _words(command: Command) -> list[str]:
     return [*(f"{name}={value}" for name, value in own.items()), *command.words]
 
 
-def read_found(r: Reading, found: Sequence[Found], own: Layer | None = None) -> Found:
+def read_carried(r: Reading, commands: Sequence[CarriedCommand], own: Layer | None = None) -> CarriedCommand:
     """Read the one command there is, and take its question over. InvalidInput where there is none, or several could be
     the one. `own`: what the file says itself of nodes and accelerators, as options of a launcher.
     """
     from tonnage.interchange.check import read_as
 
-    one, source = the_one(r, found)
+    one, source = the_one(r, commands)
     count(r, [own, *one.layers] if own else one.layers, one.command.environment)
     asker = r.asker
     if one.image and not asker.version and (version := engine_version(one.image)):
@@ -150,24 +152,24 @@ def _take_allocator(r: Reading, environment: Mapping[str, str]) -> None:
         r.ignore([name])
 
 
-def the_one(r: Reading, found: Sequence[Found]) -> tuple[Found, Source]:
+def the_one(r: Reading, commands: Sequence[CarriedCommand]) -> tuple[CarriedCommand, Source]:
     """The command, and the source that its format reads: all commands of one engine together, which may be servers
     that share the work.
     """
-    if not found:
+    if not commands:
         raise InvalidInput(
             "{file} carries no command that a tool known here trains or serves with: give the config or the command of "
             "the tool itself.",
             file=r.source.name,
         )
-    first = found[0]
-    if len(found) == 1:
+    first = commands[0]
+    if len(commands) == 1:
         return first, _source_of(first.command, r.source)
-    places = {(one.where, one.form.name) for one in found}
+    places = {(one.where, one.form.name) for one in commands}
     if len(places) == 1 and first.form.verbs == ("serve",):
-        text = "\n".join(shlex.join(_words(one.command)) for one in found)
+        text = "\n".join(shlex.join(_words(one.command)) for one in commands)
         return first, Source(name=f"{r.source.name}, its commands", text=text, folder=r.source.folder)
-    names = [one.where or shlex.join(one.command.words[:4]) for one in found]
+    names = [one.where or shlex.join(one.command.words[:4]) for one in commands]
     raise InvalidInput(
         "{file} carries several commands that train or serve: {names}. Give the one that you mean.",
         file=r.source.name,

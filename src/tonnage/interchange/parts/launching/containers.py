@@ -1,14 +1,14 @@
 """`docker run`, and its like: options, image, and the words that it starts."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
 from typing import Any
 
 from msgspec import Struct
 
 from tonnage.interchange.parts.launching.images import entry_point
-from tonnage.interchange.parts.launching.lists import words_in
 from tonnage.interchange.parts.launching.programs import Launcher
+from tonnage.interchange.parts.words import names
+from tonnage.interchange.shell import program_name
 
 PROGRAMS = ("docker", "podman", "nerdctl")
 # Docker 29, docs/reference/commandline/container_run.md
@@ -25,7 +25,7 @@ RUN = Launcher(
         "m": "memory",
         "l": "label",
     },
-    valued=frozenset(words_in("""
+    valued=frozenset(names("""
     env env-file volume publish workdir user hostname label name network net ipc shm-size ulimit memory cpus
     runtime device entrypoint mount restart cap-add cap-drop security-opt add-host group-add platform pid pull
     log-driver log-opt tmpfs cpuset-cpus cpuset-mems memory-swap memory-swappiness oom-score-adj health-cmd
@@ -33,7 +33,7 @@ RUN = Launcher(
     userns stop-timeout stop-signal sysctl volume-driver volumes-from label-file kernel-memory cpu-shares
     hooks-dir
 """)),
-    switches=frozenset(words_in("""
+    switches=frozenset(names("""
     rm d detach i interactive t tty it ti itd dit P publish-all privileged init read-only no-healthcheck
     oom-kill-disable q quiet sig-proxy dt td id di
 """)),
@@ -53,20 +53,20 @@ class Run(Struct, frozen=True, kw_only=True):
 
 def run_of(words: Sequence[str]) -> Run | None:
     """What a command line of `docker run`, `docker container run` or `docker exec` starts; None of another command."""
-    if not words or PurePath(words[0]).name not in PROGRAMS:
+    if not words or program_name(words[0]) not in PROGRAMS:
         return None
     left = [word for word in words[1:3] if word != "container"][:1]
     if left not in (["run"], ["exec"], ["create"]):
         return None
     values, rest, unknown = _options(list(words[words.index(left[0]) + 1 :]))
-    image, *given = rest or [""]
+    image, *arguments = rest or [""]
     entry = str(values.get("entrypoint", [""])[-1])
     environment = dict(pair.split("=", 1) for pair in values.get("env", ()) if "=" in pair)
     if left == ["exec"]:
         image, entry = "", " "
-    started = (*entry.split(), *given) if entry else (*entry_point(image, given), *given)
+    started = (*entry.split(), *arguments) if entry else (*entry_point(image, arguments), *arguments)
     return Run(
-        name=f"{PurePath(words[0]).name} {left[0]}",
+        name=f"{program_name(words[0])} {left[0]}",
         image=image,
         words=started,
         environment=environment,
@@ -85,16 +85,16 @@ def _options(words: list[str]) -> tuple[dict[str, list[Any]], list[str], list[st
         word = left.pop(0)
         name, equals, value = word.lstrip("-").partition("=")
         plain = RUN.short.get(name, name)
-        given: Any = value if equals else True
+        option_value: Any = value if equals else True
         if plain in RUN.switches:
             pass
         elif plain in takes:
-            given = value if equals else left.pop(0) if left else ""
+            option_value = value if equals else left.pop(0) if left else ""
         elif not word.startswith("--") and RUN.short.get(name[:1], name[:1]) in takes:
-            plain, given = RUN.short.get(name[:1], name[:1]), word[2:]
+            plain, option_value = RUN.short.get(name[:1], name[:1]), word[2:]
         else:
             unknown.append(plain)
-        values.setdefault(plain, []).append(given)
+        values.setdefault(plain, []).append(option_value)
     return values, left, unknown
 
 

@@ -111,7 +111,7 @@ class Counter:
         per_node = per_node or self.total or (tasks or self.tasks if tasks > 1 or self.tasks > 1 else 0)
         self.reading.count_machines(nodes=nodes, per_node=per_node, accelerator=named(self.accelerator))
         if nodes > 1 and not per_node:
-            _whole_nodes(self.reading, nodes)
+            _full_nodes(self.reading, nodes)
 
 
 def _may_change(meaning: str, value: Any) -> bool:
@@ -128,15 +128,15 @@ def _key(layer: Layer, option: str) -> str:
 def count(r: Reading, layers: Sequence[Layer], environment: Mapping[str, str]) -> None:
     """Count the machines that all launchers of a command say."""
     counter = Counter(r)
-    said = r.machines
-    counter.nodes, counter.per_node = said.nodes, said.per_node
+    machines = r.machines
+    counter.nodes, counter.per_node = machines.nodes, machines.per_node
     for layer in layers:
         counter.take(layer)
     counter.take_environment(environment)
     counter.finish()
 
 
-def _whole_nodes(r: Reading, nodes: int) -> None:
+def _full_nodes(r: Reading, nodes: int) -> None:
     """Nodes of which nothing says how many accelerators are used: all of the usual ones."""
     from tonnage.catalogue.clusters import parts
     from tonnage.catalogue.nodes import node
@@ -145,20 +145,20 @@ def _whole_nodes(r: Reading, nodes: int) -> None:
     named = r.asker.on or r.machines.accelerator
     try:
         counts, accelerator, box = parts(named)
-        whole = box or (node(accelerator.default_node) if accelerator.default_node else None)
+        full_node = box or (node(accelerator.default_node) if accelerator.default_node else None)
     except TonnageError:
         return
-    if counts or whole is None:
+    if counts or full_node is None:
         return
-    r.count_machines(per_node=whole.accelerators)
-    why = Message("all accelerators of {nodes:,} nodes such as {node}", nodes=nodes, node=whole.name)
-    r.assume("accelerators per node", whole.accelerators, "on", why)
+    r.count_machines(per_node=full_node.accelerators)
+    why = Message("all accelerators of {nodes:,} nodes such as {node}", nodes=nodes, node=full_node.name)
+    r.assume("accelerators per node", full_node.accelerators, "on", why)
     r.question.pop("on", None)
 
 
 def number(r: Reading, key: str, default: int = 0) -> int:
     """A whole number from 0 to a million."""
-    value = r.whole(key, default)
+    value = r.integer(key, default)
     if not 0 <= value <= 1_000_000:
         raise r.wrong(key, "a number from 0 to 1,000,000")
     return value

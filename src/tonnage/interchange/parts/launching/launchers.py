@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePath
 from shlex import quote
 from typing import Any
 
@@ -11,6 +10,7 @@ from msgspec import Struct
 from tonnage.interchange.parts.launching.containers import run_of
 from tonnage.interchange.parts.launching.images import entry_point
 from tonnage.interchange.parts.launching.programs import LAUNCHERS, SHELLS, Launcher
+from tonnage.interchange.shell import program_name
 from tonnage.interchange.source import Command, Source, commands_of
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.reach import is_there
@@ -80,7 +80,7 @@ def _command(words: Sequence[str], environment: Mapping[str, str]) -> Command:
 def _script(command: Command, source: Source) -> str | None:
     """The script that a shell is given, or the text of the one that it is told to run; None of other commands."""
     program, *words = [*command.words, ""]
-    if PurePath(program).name in SHELLS:
+    if program_name(program) in SHELLS:
         for at, word in enumerate(words[:-1]):
             if re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word):
                 rest = [word for word in words[at + 1 : -1] if word != "--"]
@@ -97,7 +97,7 @@ def _text_of(path: str, source: Source) -> str | None:
         return None
     if not is_there(str(source.folder / path)):
         return None
-    return source.beside(path).text
+    return source.sibling(path).text
 
 
 def _with_environment(script: str, environment: Mapping[str, str]) -> str:
@@ -134,7 +134,7 @@ def _step(words: Sequence[str]) -> Step | None:
             (launcher, start)
             for launcher in LAUNCHERS
             for start in launcher.starts
-            if words and (PurePath(words[0]).name, *words[1 : len(start)]) == start
+            if words and (program_name(words[0]), *words[1 : len(start)]) == start
         ),
         (None, ()),
     )

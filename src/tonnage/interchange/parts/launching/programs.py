@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from tonnage.interchange.parts.launching.lists import words_in
+from tonnage.interchange.parts.words import names
 
 
 class Launcher(Struct, frozen=True, kw_only=True):
@@ -13,9 +13,10 @@ class Launcher(Struct, frozen=True, kw_only=True):
     starts: the words that begin it, such as `uv run`
     valued: options that take the word behind them; `twice`: those that take two
     switches: options without a value
-    counts: options that say how many processes or machines there are -> our word for it (`COUNTED` of launchers.py)
+    counts: options that say how many processes or machines there are -> our word for it , which `counting.py` reads
     short: other names of options -> those above
     skips: words of its own between the options and the program, such as an image
+    decides: options besides `counts` that decide how many processes there are
     is_module: whether `-m` names a module of Python, which is the program
     """
 
@@ -25,6 +26,7 @@ class Launcher(Struct, frozen=True, kw_only=True):
     switches: frozenset[str] = frozenset()
     counts: Mapping[str, str] = {}
     short: Mapping[str, str] = {}
+    decides: frozenset[str] = frozenset()
     skips: int = 0
     is_module: bool = False
 
@@ -32,13 +34,18 @@ class Launcher(Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         return " ".join(self.starts[0])
 
+    @property
+    def harmless(self) -> frozenset[str]:
+        """Options that change neither memory nor time, nor the number of processes."""
+        return (self.valued | self.twice | self.switches) - self.decides - set(self.counts)
+
 
 def _names(text: str) -> frozenset[str]:
-    return frozenset(words_in(text))
+    return frozenset(names(text))
 
 
 def _starts(*texts: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(words_in(text) for text in texts)
+    return tuple(names(text) for text in texts)
 
 
 # Slurm 25.11, doc/man/man1/srun.1
@@ -141,11 +148,12 @@ DEEPSPEED = Launcher(
     short={"H": "hostfile", "i": "include", "e": "exclude", "q": "quiet", "num-accelerators": "num-gpus"},
     valued=_names("""
         hostfile include exclude min-elastic-nodes max-elastic-nodes master-port master-addr node-rank launcher
-        launcher-args ssh-port autotuning bind-core-list venv-script log-level save-pid enable-each-rank-log
+        launcher-args ssh-port autotuning bind-core-list venv-script log-level enable-each-rank-log
     """),
     switches=_names("""
-        no-python no-local-rank no-ssh-check force-multi elastic-training bind-cores-to-rank no-ssh quiet
+        no-python no-local-rank no-ssh-check force-multi elastic-training bind-cores-to-rank no-ssh quiet save-pid
     """),
+    decides=_names("hostfile include exclude min-elastic-nodes max-elastic-nodes elastic-training autotuning"),
     is_module=True,
 )
 # Apptainer 1.4, apptainer exec

@@ -218,12 +218,7 @@ def _of_tokenizer(r: Reading) -> int:
 
 def _size(r: Reading, key: str) -> int:
     """A size; 0 where it is not said."""
-    if not r.has(key):
-        return 0
-    value = r.whole(key)
-    if not 0 < value <= LARGEST:
-        raise r.wrong(key, "a whole number above 0")
-    return value
+    return r.size(key, largest=LARGEST)
 
 
 def _is_grouped(r: Reading) -> bool:
@@ -263,8 +258,8 @@ def _style(r: Reading, gated: bool) -> dict[str, Any]:
 def _windows(r: Reading, layers: int) -> dict[str, Any]:
     if not r.has("window-size"):
         return {}
-    given = r.get("window-size")
-    numbers = re.findall(r"-?\d+", str(given))
+    window = r.get("window-size")
+    numbers = re.findall(r"-?\d+", str(window))
     if not numbers or int(numbers[0]) < 0:
         return {}
     fields: dict[str, Any] = {"sliding_window": min(LARGEST, int(numbers[0]) + 1)}  # and the token itself
@@ -349,12 +344,12 @@ def _compare(r: Reading) -> None:
     except TonnageError:
         return
     for key, value in (("num-layers", model.decoder.num_layers), ("hidden-size", model.hidden_size)):
-        if r.has(key) and r.whole(key) != value:
+        if r.has(key) and r.integer(key) != value:
             r.notes.append(
                 Message(
                     "{key} is {given} in {file}, and {value} of {model}, which is estimated.",
                     key=key,
-                    given=r.whole(key),
+                    given=r.integer(key),
                     file=r.source.name,
                     value=value,
                     model=r.asker.model,

@@ -117,7 +117,7 @@ def _chunks(r: Reading) -> None:
         r.put("virtual_pipeline_size", size(r, key), key)
     elif r.has("num-layers-per-virtual-pipeline-stage"):
         key = "num-layers-per-virtual-pipeline-stage"
-        layers = r.whole("num-layers") if r.has("num-layers") else 0
+        layers = r.integer("num-layers") if r.has("num-layers") else 0
         layers += sum(switch(r, f"account-for-{end}-in-pipeline-split") for end in ("embedding", "loss"))
         if not layers:
             r.unsure(key, "the number of layers is not in the file: say --num-virtual-stages-per-pipeline-rank")
@@ -127,8 +127,8 @@ def _chunks(r: Reading) -> None:
                 file=r.source.name,
                 layers=layers,
                 stages=stages,
-                key=r.written(key),
-                each=r.whole(key),
+                key=r.original_name(key),
+                each=r.integer(key),
             )
         else:
             r.put("virtual_pipeline_size", layers // (stages * size(r, key)), key, "num-layers")
@@ -163,13 +163,13 @@ def _batch(r: Reading) -> None:
         )
     batch = r.question.get("global_batch_size")
     if r.has("train-iters"):
-        r.put("max_steps", r.whole("train-iters") if r.whole("train-iters") > 0 else None, "train-iters")
+        r.put("max_steps", r.integer("train-iters") if r.integer("train-iters") > 0 else None, "train-iters")
     elif r.has("train-samples"):
         samples = r.number("train-samples")
         r.put("max_steps", int(samples // batch) if batch and samples >= batch else None, "train-samples")
     r.assume("num-workers", 2, "data_loader_workers")
     if r.has("num-workers"):
-        r.put("data_loader_workers", r.whole("num-workers"), "num-workers")
+        r.put("data_loader_workers", r.integer("num-workers"), "num-workers")
 
 
 def _is_known(r: Reading) -> bool:
@@ -208,7 +208,7 @@ def _check_batch(r: Reading, micro: int, total: int) -> None:
             "{file}: {key} must be a multiple of micro-batch-size {micro} x {replicas} data-parallel replicas. Got "
             "{total}.",
             file=r.source.name,
-            key=r.written("global-batch-size"),
+            key=r.original_name("global-batch-size"),
             micro=micro,
             replicas=replicas,
             total=total,

@@ -93,7 +93,7 @@ def _recompute(r: Reading) -> None:
 def _recomputed_layers(r: Reading) -> None:
     """All layers, one at a time, are estimated: of another number the file is not understood."""
     method, count = r.text("recompute-method", "uniform"), size(r, "recompute-num-layers")
-    layers = r.whole("num-layers") if r.has("num-layers") else 0
+    layers = r.integer("num-layers") if r.has("num-layers") else 0
     stages = size(r, "pipeline-model-parallel-size") * r.question.get("virtual_pipeline_size", 1)
     every_layer = layers and count >= -(-layers // stages)
     if (method == "block" and every_layer) or (method == "uniform" and count == 1):
@@ -166,7 +166,7 @@ def _experts(r: Reading) -> None:
     if switch(r, "moe-enable-deepep"):
         r.values["moe-token-dispatcher-type"] = "flex"
     if r.has("mtp-num-layers"):
-        r.put("mtp_layers", r.whole("mtp-num-layers"), "mtp-num-layers")
+        r.put("mtp_layers", r.integer("mtp-num-layers"), "mtp-num-layers")
     if mixed and spread and not r.has("moe-token-dispatcher-type"):
         r.values["moe-token-dispatcher-type"] = "allgather"
     if r.has("moe-token-dispatcher-type"):
@@ -176,8 +176,8 @@ def _experts(r: Reading) -> None:
         if kind == "allgather" and spread:
             r.unsure("moe-token-dispatcher-type", "that every rank gathers the tokens of all is not estimated")
         else:
-            said = kind.removesuffix("_seq") if (mixed or spread) and kind != "allgather" else None
-            r.put("moe_token_dispatcher_type", said, "moe-token-dispatcher-type", "moe-enable-deepep")
+            strategy = kind.removesuffix("_seq") if (mixed or spread) and kind != "allgather" else None
+            r.put("moe_token_dispatcher_type", strategy, "moe-token-dispatcher-type", "moe-enable-deepep")
     r.ignore(["moe-enable-deepep", "moe-flex-dispatcher-backend"])
     if r.has("moe-expert-capacity-factor"):
         factor = r.number("moe-expert-capacity-factor")

@@ -16,12 +16,7 @@ def switch(r: Reading, key: str) -> bool:
 
 def size(r: Reading, key: str, default: int = 1) -> int:
     """A number of ranks, layers or sequences: at least 1."""
-    if not r.has(key):
-        return default
-    value = r.whole(key)
-    if not 0 < value <= LARGEST:
-        raise r.wrong(key, "a whole number above 0")
-    return value
+    return r.size(key, default, LARGEST)
 
 
 def listed_words(r: Reading, key: str) -> list[str]:

@@ -9,10 +9,10 @@ from tonnage.kernel.errors import InvalidInput
 
 if TYPE_CHECKING:
     from tonnage.architectures import Model
-    from tonnage.interchange.written import Written
+    from tonnage.interchange.planned_run import PlannedRun
     from tonnage.spec import TrainingPlan
 else:
-    Model = TrainingPlan = Written = Any
+    Model = TrainingPlan = PlannedRun = Any
 
 # Options of ours that the arguments always say.
 SAYS = frozenset(
@@ -68,7 +68,7 @@ FP8 = {"fp8-te": "delayed", "mxfp8-te": "mxfp8"}
 WIDTH = 100  # characters of a line of arguments
 
 
-def write(w: Written) -> str:
+def write(w: PlannedRun) -> str:
     """The script."""
     plan = w.training
     if plan is None or plan.post_training.objective != "sft" or plan.tuning.method != "full":
@@ -105,11 +105,11 @@ def _array(name: str, arguments: Sequence[str]) -> str:
     return f"{name}=(\n" + "\n".join(lines) + "\n)\n"
 
 
-def _machines(w: Written) -> str:
-    nodes, each = w.cluster.num_hosts, f"--nproc-per-node {w.cluster.accelerators_per_host}"
+def _machines(w: PlannedRun) -> str:
+    nodes, per_node = w.cluster.num_hosts, f"--nproc-per-node {w.cluster.accelerators_per_host}"
     if nodes == 1:
-        return each
-    return f'--nnodes {nodes} {each} --rdzv-backend c10d --rdzv-endpoint "$MASTER_ADDR:29500"'
+        return per_node
+    return f'--nnodes {nodes} {per_node} --rdzv-backend c10d --rdzv-endpoint "$MASTER_ADDR:29500"'
 
 
 def _model(model: Model, plan: TrainingPlan) -> list[str]:
@@ -189,7 +189,7 @@ def _mixture(op: Any, main: Any) -> list[str]:
     return flags
 
 
-def _parallel(w: Written, plan: TrainingPlan) -> list[str]:
+def _parallel(w: PlannedRun, plan: TrainingPlan) -> list[str]:
     named = {
         "--tensor-model-parallel-size": plan.tensor_parallel_size,
         "--pipeline-model-parallel-size": plan.pipeline_parallel_size,
@@ -200,12 +200,12 @@ def _parallel(w: Written, plan: TrainingPlan) -> list[str]:
     own = plan.expert_tensor_parallel_size != plan.tensor_parallel_size and _has_experts(w.model)
     if plan.expert_parallel_size > 1 or own:
         flags.append(f"--expert-tensor-parallel-size {plan.expert_tensor_parallel_size}")
-    if w.asked("pipeline_layout"):
+    if w.is_set("pipeline_layout"):
         flags.append(f"--pipeline-model-parallel-layout '{w.question['pipeline_layout']}'")
     elif plan.virtual_pipeline_size > 1:
         flags.append(f"--num-virtual-stages-per-pipeline-rank {plan.virtual_pipeline_size}")
     for end in ("first", "last"):
-        if w.asked(f"{end}_stage_layers"):
+        if w.is_set(f"{end}_stage_layers"):
             flags.append(f"--decoder-{end}-pipeline-num-layers {w.question[f'{end}_stage_layers']}")
     for end in ("embedding", "loss"):
         if w.question.get(f"account_for_{end}_in_pipeline_split"):
@@ -223,12 +223,12 @@ def _has_experts(model: Model) -> bool:
     return any(isinstance(op, MoE) for block in model.decoder.blocks for op in block.ops)
 
 
-def _batch(w: Written, plan: TrainingPlan) -> list[str]:
+def _batch(w: PlannedRun, plan: TrainingPlan) -> list[str]:
     return [
         f"--seq-length {plan.sequence_length}",
         f"--micro-batch-size {plan.micro_batch_size}",
         f"--global-batch-size {plan.global_batch_size}",
-        f"--train-iters {w.question['max_steps']}" if w.asked("max_steps") else "",
+        f"--train-iters {w.question['max_steps']}" if w.is_set("max_steps") else "",
         f"--num-workers {plan.data_loader_workers}",
     ]
 
@@ -285,12 +285,12 @@ def _recompute(plan: TrainingPlan) -> list[str]:
     return []
 
 
-def _timing(w: Written, plan: TrainingPlan) -> list[str]:
+def _timing(w: PlannedRun, plan: TrainingPlan) -> list[str]:
     own = plan.megatron
     rate = {True: 0.1, False: 0.0}
     flags = [f"--hidden-dropout {rate[plan.dropout]}", f"--attention-dropout {rate[plan.attention_dropout]}"]
     kernel = plan.kernels.attention or "flash"
-    if w.asked("attention"):
+    if w.is_set("attention"):
         flags += {"flash": ["--attention-backend flash"], "eager": ["--attention-backend unfused"]}.get(kernel, [])
     flags += ["--cross-entropy-loss-fusion --cross-entropy-fusion-impl te"] if plan.loss == "fused" else []
     flags += ["--tp-comm-overlap"] if own.tp_comm_overlap else []

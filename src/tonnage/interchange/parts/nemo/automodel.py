@@ -88,7 +88,6 @@ IGNORED_KEYS = (
     "distributed.offload_policy",
     "distributed.defer_fsdp_grad_sync",
 )
-LARGEST = 10**7
 
 
 def is_tree(tree: Mapping[str, Any]) -> bool:
@@ -119,18 +118,13 @@ def read_config(r: Reading) -> None:
 
 
 def _size(r: Reading, key: str, default: int = 1) -> int:
-    if not r.has(key) or str(r.get(key)).lower() in ("none", "auto"):
-        return default
-    value = r.whole(key)
-    if not 0 < value <= LARGEST:
-        raise r.wrong(key, "a whole number above 0")
-    return value
+    return default if str(r.get(key)).lower() in ("none", "auto") else r.size(key, default)
 
 
 def _machines(r: Reading) -> None:
-    nodes, each = _size(r, "slurm.nodes", 0), _size(r, "slurm.ntasks_per_node", 0)
-    nodes, each = _size(r, "run.nnodes", nodes), _size(r, "run.nproc_per_node", each)
-    r.count_machines(nodes=nodes, per_node=each)
+    nodes, per_node = _size(r, "slurm.nodes", 0), _size(r, "slurm.ntasks_per_node", 0)
+    nodes, per_node = _size(r, "run.nnodes", nodes), _size(r, "run.nproc_per_node", per_node)
+    r.count_machines(nodes=nodes, per_node=per_node)
     r.put("on", None, "slurm.nodes", "slurm.ntasks_per_node", "run.nnodes", "run.nproc_per_node")
 
 
@@ -157,10 +151,12 @@ def _sharding(r: Reading) -> None:
     groups = _size(r, "distributed.dp_replicate_size")
     r.put("replicate_size", groups if groups > 1 else None, "distributed.dp_replicate_size")
     if r.has("distributed.activation_checkpointing"):
-        said = str(r.get("distributed.activation_checkpointing")).lower()
-        if said == "selective":
+        checkpointing = str(r.get("distributed.activation_checkpointing")).lower()
+        if checkpointing == "selective":
             r.unsure("distributed.activation_checkpointing", "all layers or none recomputed are estimated")
-        r.put("recompute", "full" if said in ("true", "full") else "none", "distributed.activation_checkpointing")
+        r.put(
+            "recompute", "full" if checkpointing in ("true", "full") else "none", "distributed.activation_checkpointing"
+        )
     if r.has("distributed.pipeline.pp_schedule"):
         known = str(r.get("distributed.pipeline.pp_schedule")).lower()
         several = _size(r, "distributed.pp_size") > 1
@@ -179,7 +175,7 @@ def _of_target(target: str) -> str:
 
 def _batch(r: Reading) -> None:
     length = "packed_sequence.packed_sequence_size"
-    if r.has(length) and r.whole(length) > 0:
+    if r.has(length) and r.integer(length) > 0:
         r.put("sequence_length", _size(r, length), length)
         r.put("packing", True, length)
     elif r.has("dataset.seq_len"):
@@ -251,7 +247,7 @@ def _step(r: Reading) -> None:
         known = {"flash_attention_2": "flash", "flash_attention_3": "flash", "sdpa": "sdpa", "eager": "eager"}
         r.put("attention", r.choice(attention, known), attention)
     workers = "dataloader.num_workers"
-    r.put("data_loader_workers", r.whole(workers) if r.has(workers) else None, workers)
+    r.put("data_loader_workers", r.integer(workers) if r.has(workers) else None, workers)
     for section, why in (
         ("fp8.", "fp8 of Automodel is not estimated"),
         ("compile.", "a compiled step is not estimated"),

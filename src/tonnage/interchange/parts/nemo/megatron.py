@@ -184,30 +184,30 @@ def is_tree(tree: Mapping[str, Any]) -> bool:
 
 def recipe_values(source: Source) -> dict[str, Any]:
     """What a recipe assigns, and the keyword arguments whose names are known; the model that a call names."""
-    found = Recipe(source.text, source.name)
-    values: dict[str, Any] = dict(found.assigned)
-    for name, value in found.given.items():
+    recipe = Recipe(source.text, source.name)
+    values: dict[str, Any] = dict(recipe.assigned)
+    for name, value in recipe.keywords.items():
         if _target(name) and name not in {key.rpartition(".")[2] for key in values}:
             values[name] = value
-    for call, text in found.calls:
+    for call, text in recipe.calls:
         if call.endswith(("from_hf_pretrained", "HFAutoModelForCausalLM")) and text:
             values.setdefault("model_name", text)
         if match := _RECIPE.fullmatch(call.partition("run.Partial")[0]):
             values.setdefault("recipe", match[1] or match[2])
-    for name in found.functions:
+    for name in recipe.functions:
         if match := _RECIPE.fullmatch(name):
             values.setdefault("model_of_function", match[2])
         if match := _GPUS.search(name):
             values.setdefault("gpus_of_function", f"{match[1]}x{match[2]}")
     for name in ("hf_path", "pretrained_model_name_or_path", "hf_model_id"):
-        if isinstance(found.given.get(name), str):
-            values.setdefault("model_name", found.given[name])
-    for call, _ in found.calls:
+        if isinstance(recipe.keywords.get(name), str):
+            values.setdefault("model_name", recipe.keywords[name])
+    for call, _ in recipe.calls:
         if call.rpartition(".")[2] in ADAPTERS:
             values.setdefault("peft", call.rpartition(".")[2])
-    if found.given.get("peft_scheme"):
-        values["peft_scheme"] = found.given["peft_scheme"]
-    classes = [name.rpartition(".")[2] for name, _ in found.calls]
+    if recipe.keywords.get("peft_scheme"):
+        values["peft_scheme"] = recipe.keywords["peft_scheme"]
+    classes = [name.rpartition(".")[2] for name, _ in recipe.calls]
     for name in [*classes, *re.findall(r"\b(\w+Config\d+\w*)\b", source.text)]:
         if match := re.fullmatch(r"(\w+?)Config(\d+x?\d*B\w*)", name):
             values.setdefault("model_class", f"{match[1]}_{match[2]}".lower())
@@ -231,18 +231,18 @@ def read_recipe(r: Reading) -> None:
     """Read a recipe or config as arguments of Megatron."""
     _named_model(r)
     _names(r)
-    nodes, each = (r.whole(key) if r.has(key) else 0 for key in MACHINES)
-    r.count_machines(nodes=max(0, nodes), per_node=max(0, each))
+    nodes, per_node = (r.integer(key) if r.has(key) else 0 for key in MACHINES)
+    r.count_machines(nodes=max(0, nodes), per_node=max(0, per_node))
     r.put("on", None, *MACHINES)
     if r.has("gpus_of_function"):
         count, _, name = r.text("gpus_of_function").partition("x")
-        whole = int(count) // IN_A_NODE if int(count) % IN_A_NODE == 0 else 1
-        if not (nodes or each) and int(count):
-            r.count_machines(nodes=whole, per_node=int(count) // whole, accelerator=name)
+        num_nodes = int(count) // IN_A_NODE if int(count) % IN_A_NODE == 0 else 1
+        if not (nodes or per_node) and int(count):
+            r.count_machines(nodes=num_nodes, per_node=int(count) // num_nodes, accelerator=name)
         r.put("on", None, "gpus_of_function")
     _precision(r)
     r.fill(DEFAULTS)
-    if r.has("expert-model-parallel-size") and r.whole("expert-model-parallel-size") > 1:
+    if r.has("expert-model-parallel-size") and r.integer("expert-model-parallel-size") > 1:
         r.fill(OF_EXPERTS)
     read_arguments(r)
     read_fields(r)
@@ -297,10 +297,10 @@ def _named_model(r: Reading) -> None:
         if not r.has(key):
             continue
         name = known_model(r.text(key))
-        dims = any(r.has(found) for found in r.values if found.rpartition(".")[2] in ("num_layers", "hidden_size"))
+        dims = any(r.has(field) for field in r.values if field.rpartition(".")[2] in ("num_layers", "hidden_size"))
         r.put("model", name if name and not r.question.get("model") and not dims else None, key)
-        said = {"tensor_model_parallel_size", "global_batch_size", "micro_batch_size", "seq_length"}
-        if key == "recipe" and not said <= {found.rpartition(".")[2] for found in r.values}:
+        needed = {"tensor_model_parallel_size", "global_batch_size", "micro_batch_size", "seq_length"}
+        if key == "recipe" and not needed <= {field.rpartition(".")[2] for field in r.values}:
             r.unsure(key, "what this recipe sets by itself is not read: say parallelism, batch and length in the file")
 
 

@@ -1,7 +1,7 @@
 """A recipe in Python, read as a text: what it assigns, and what it gives to calls. It is never run."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
@@ -13,15 +13,16 @@ _TYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "float8_e4m3
 
 
 class Recipe:
-    """What was found.
+    """What a recipe in Python says.
 
-    assigned: dotted name without the variable in front -> value; `given`: name of a keyword argument -> value, of calls
+    assigned: dotted name without the variable in front -> value
+    keywords: name of a keyword argument of a call -> value
     calls: dotted names of what is called, with the first argument that is a text; `functions`: names of functions
     """
 
     def __init__(self, text: str, name: str):
         self.assigned: dict[str, Any] = {}
-        self.given: dict[str, Any] = {}
+        self.keywords: dict[str, Any] = {}
         self.calls: list[tuple[str, str]] = []
         self.functions: list[str] = []
         self._constants: dict[str, Any] = {}
@@ -42,13 +43,13 @@ class Recipe:
             first = self._value(node.args[0])[1] if node.args else None
             self.calls.append((name, first if isinstance(first, str) else ""))
             for keyword in node.keywords:
-                found, value = self._value(keyword.value)
-                if keyword.arg and found:
-                    self.given.setdefault(keyword.arg, value)
+                is_known, value = self._value(keyword.value)
+                if keyword.arg and is_known:
+                    self.keywords.setdefault(keyword.arg, value)
 
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
-        found, plain = self._value(value)
-        if not found:
+        is_known, plain = self._value(value)
+        if not is_known:
             return
         if isinstance(target, ast.Name):
             self._constants[target.id] = plain
@@ -123,11 +124,3 @@ def _ordered(tree: ast.Module) -> Iterator[ast.AST]:
         count += 1
         yield node
         waiting += reversed(list(ast.iter_child_nodes(node)))
-
-
-def last_names(values: Mapping[str, Any]) -> dict[str, str]:
-    """The last part of each dotted name -> the name; of those that end alike, the first."""
-    found: dict[str, str] = {}
-    for name in values:
-        found.setdefault(name.rpartition(".")[2], name)
-    return found

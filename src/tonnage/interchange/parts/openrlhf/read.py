@@ -99,7 +99,6 @@ ATTENTION = {
     "sdpa": "sdpa",
     "eager": "eager",
 }
-LARGEST = 10**7
 FEW_TOKENS = 8192  # whose logits in bf16 are 2.5 GB with 150,000 tokens of vocabulary
 
 
@@ -126,15 +125,6 @@ def read_run(r: Reading) -> None:
     _rest(r)
 
 
-def size(r: Reading, key: str, default: int) -> int:
-    if not r.has(key):
-        return default
-    value = r.whole(key)
-    if not 0 < value <= LARGEST:
-        raise r.wrong(key, "a whole number above 0")
-    return value
-
-
 def on(r: Reading, key: str) -> bool:
     return r.has(key) and r.flag(key)
 
@@ -143,10 +133,10 @@ def _machines(r: Reading, is_rl: bool) -> None:
     if is_rl:
         r.assume("actor.num-nodes", 1)
         r.assume("actor.num-gpus-per-node", 8)
-        r.count_machines(nodes=size(r, "actor.num-nodes", 1), per_node=size(r, "actor.num-gpus-per-node", 8))
+        r.count_machines(nodes=r.size("actor.num-nodes", 1), per_node=r.size("actor.num-gpus-per-node", 8))
         r.put("on", None, "actor.num-nodes", "actor.num-gpus-per-node")
         return
-    nodes, gpus = size(r, "deepspeed.num-nodes", 0), size(r, "deepspeed.num-gpus", 0)
+    nodes, gpus = r.size("deepspeed.num-nodes", 0), r.size("deepspeed.num-gpus", 0)
     r.count_machines(nodes=nodes, per_node=gpus)
     r.put("on", None, "deepspeed.num-nodes", "deepspeed.num-gpus")
     r.ignore(["deepspeed."])
@@ -154,30 +144,30 @@ def _machines(r: Reading, is_rl: bool) -> None:
 
 def _batch(r: Reading, program: str) -> None:
     if r.has("prompt-max-len") or r.has("generate-max-len"):  # before 0.9
-        length = size(r, "prompt-max-len", 1024) + size(r, "generate-max-len", 1024)
+        length = r.size("prompt-max-len", 1024) + r.size("generate-max-len", 1024)
         r.put("sequence_length", length, "prompt-max-len", "generate-max-len")
     else:
         default = 512 if program in ("train_dpo", "train_rm") else 2048
         r.assume("data.max-len", default, "sequence_length")
-        length = size(r, "data.max-len", default)
+        length = r.size("data.max-len", default)
         r.put("sequence_length", length if r.has("data.max-len") else None, "data.max-len")
     pairs = 2 if program == "train_rm" else 1
     default = 1 if program in ("train_ppo_ray", "train_rm") else 8
-    micro = size(r, "train.micro-batch-size", default)
+    micro = r.size("train.micro-batch-size", default)
     if on(r, "train.dynamic-batch-enable"):
-        tokens = size(r, "train.max-tokens-per-gpu", 16192)
-        each = max(1, size(r, "train.batch-size", 128) // r.num_accelerators)
-        most = max(1, min(tokens // length, each))
-        micro = next(count for count in range(most, 0, -1) if each % count == 0)
+        tokens = r.size("train.max-tokens-per-gpu", 16192)
+        per_rank = max(1, r.size("train.batch-size", 128) // r.num_accelerators)
+        most = max(1, min(tokens // length, per_rank))
+        micro = next(count for count in range(most, 0, -1) if per_rank % count == 0)
         r.put("micro_batch_size", micro, "train.dynamic-batch-enable", "train.max-tokens-per-gpu")
         r.ignore(["train.micro-batch-size"], why="the tokens of a GPU decide")
     else:
         r.put("micro_batch_size", micro * pairs, "train.micro-batch-size")
         r.assume("train.micro-batch-size", default, "micro_batch_size")
     r.question["micro_batch_size"] = micro * pairs
-    r.put("global_batch_size", size(r, "train.batch-size", 128) * pairs, "train.batch-size")
+    r.put("global_batch_size", r.size("train.batch-size", 128) * pairs, "train.batch-size")
     r.assume("train.batch-size", 128, "global_batch_size")
-    r.question["global_batch_size"] = size(r, "train.batch-size", 128) * pairs
+    r.question["global_batch_size"] = r.size("train.batch-size", 128) * pairs
 
 
 def _objective(r: Reading, program: str) -> None:
@@ -201,8 +191,8 @@ def _objective(r: Reading, program: str) -> None:
     r.put("objective", "ppo" if with_critic else "grpo", "algo.advantage.estimator", "train.colocate-all")
     r.question["objective"] = "ppo" if with_critic else "grpo"
     coefficient = r.number("algo.kl.init-coef", 0.01) if r.has("algo.kl.init-coef") else 0.01
-    beside = shares or on(r, "train.colocate-actor-ref")
-    if not with_critic and beside and coefficient > 0 and not on(r, "ref.offload"):
+    shares_gpus = shares or on(r, "train.colocate-actor-ref")
+    if not with_critic and shares_gpus and coefficient > 0 and not on(r, "ref.offload"):
         r.values.setdefault("algo.kl.init-coef", coefficient)
         r.unsure("algo.kl.init-coef", "a reference model on the actor's GPUs is estimated with PPO alone")
     if with_critic and not r.has("reward.model-name-or-path"):
@@ -214,7 +204,7 @@ def _check_logits(r: Reading) -> None:
     """The losses of preferences and of rewards are estimated in tiles; OpenRLHF holds a micro-batch's logits whole."""
     length = r.question.get("sequence_length", 2048)
     tokens = r.question["micro_batch_size"] * length * (2 if r.question.get("objective") == "dpo" else 1)
-    tokens //= size(r, "ds.ring-attn-size", 1)
+    tokens //= r.size("ds.ring-attn-size", 1)
     if r.question.get("objective", "sft") != "sft" and tokens > FEW_TOKENS:
         why = "the logits of {tokens:,} tokens are held whole: the loss is estimated in tiles"
         r.unsure(PROGRAM, Message(why, tokens=tokens))
@@ -234,7 +224,7 @@ def _engine(r: Reading, shares: bool) -> None:
 
 
 def _states(r: Reading, own: str, is_rl: bool) -> None:
-    stage = r.whole("ds.zero-stage", 2) if r.has("ds.zero-stage") else 2
+    stage = r.integer("ds.zero-stage", 2) if r.has("ds.zero-stage") else 2
     if not 0 <= stage <= 3:
         raise r.wrong("ds.zero-stage", "0, 1, 2 or 3")
     r.put("zero_stage", stage, "ds.zero-stage")
@@ -246,8 +236,8 @@ def _states(r: Reading, own: str, is_rl: bool) -> None:
     r.put("precision", dtype, "ds.param-dtype")
     r.question["precision"] = dtype
     r.put("offload_optimizer", "cpu" if on(r, "ds.adam-offload") else None, "ds.adam-offload")
-    if size(r, "ds.zpg", 1) > 1:
-        r.put("zero_hpz_partition_size", size(r, "ds.zpg", 1), "ds.zpg")
+    if r.size("ds.zpg", 1) > 1:
+        r.put("zero_hpz_partition_size", r.size("ds.zpg", 1), "ds.zpg")
     if r.has("ds.overlap-comm"):
         r.put("overlap_comm", True if on(r, "ds.overlap-comm") else None, "ds.overlap-comm")
     for key in ("optim", f"{own}.optim"):
@@ -258,7 +248,7 @@ def _states(r: Reading, own: str, is_rl: bool) -> None:
                 r.put("optimizer", known[kind], key)
             else:
                 r.unsure(key, "the states of Muon in DeepSpeed are not estimated")
-    rank = r.whole("ds.lora.rank") if r.has("ds.lora.rank") else 0
+    rank = r.integer("ds.lora.rank") if r.has("ds.lora.rank") else 0
     if rank > 0:
         keys = ("ds.lora.rank", "ds.load-in-4bit")
         method = "qlora" if on(r, "ds.load-in-4bit") else "lora"
@@ -287,11 +277,11 @@ def _step(r: Reading, own: str) -> None:
         r.unsure("ds.attn-implementation", "this kernel of attention is not estimated")
     r.put("attention", ATTENTION.get(kernel, "flash"), "ds.attn-implementation")
     r.question["attention"] = ATTENTION.get(kernel, "flash")
-    if size(r, "ds.tensor-parallel-size", 1) > 1:
-        r.put("tensor_parallel_size", size(r, "ds.tensor-parallel-size", 1), "ds.tensor-parallel-size")
-    if size(r, "ds.ring-attn-size", 1) > 1:
-        r.put("context_parallel_size", size(r, "ds.ring-attn-size", 1), "ds.ring-attn-size")
-    workers = r.whole("data.dataloader-num-workers") if r.has("data.dataloader-num-workers") else None
+    if r.size("ds.tensor-parallel-size", 1) > 1:
+        r.put("tensor_parallel_size", r.size("ds.tensor-parallel-size", 1), "ds.tensor-parallel-size")
+    if r.size("ds.ring-attn-size", 1) > 1:
+        r.put("context_parallel_size", r.size("ds.ring-attn-size", 1), "ds.ring-attn-size")
+    workers = r.integer("data.dataloader-num-workers") if r.has("data.dataloader-num-workers") else None
     r.put("data_loader_workers", workers, "data.dataloader-num-workers")
     for name, why in (
         ("ds.use-liger-kernel", "Liger's kernels are estimated with the runtime transformers alone"),

@@ -12,17 +12,17 @@ FILE = f"{PREFIX}config-file"
 SHARDING = (*accelerate.KIND_KEYS, "use_parallelism_config", "mixed_precision")
 
 
-def accelerate_values(source: Source, given: dict[str, Any]) -> dict[str, Any]:
-    """The keys of the file that a launch names; its own options are above them, and are taken out of `given`."""
+def accelerate_values(source: Source, launch: dict[str, Any]) -> dict[str, Any]:
+    """The keys of the file that a launch names; its own options are above them, and are taken out of `launch`."""
     values: dict[str, Any] = {}
-    if isinstance(path := given.get(FILE), str):
-        file = source.beside(path)
+    if isinstance(path := launch.get(FILE), str):
+        file = source.sibling(path)
         values = flattened(tree_of(file))
         accelerate.put_deepspeed_file(values, file)
-    for name in [name for name in given if name.startswith(PREFIX)]:
+    for name in [name for name in launch if name.startswith(PREFIX)]:
         option = name.removeprefix(PREFIX).replace("-", "_")
         if option in (*SHARDING, *accelerate.ZERO) or option.startswith(tuple(accelerate.PREFIXES)):
-            values[accelerate.key_of(option)] = given.pop(name)
+            values[accelerate.key_of(option)] = launch.pop(name)
     return values
 
 

@@ -1,6 +1,7 @@
 """Keys of axolotl 0.21 by what they change: axolotl, utils/schemas/*.py and integrations/*/args.py."""
 
-from tonnage.interchange.parts.hugging_face.keys import NOT_ESTIMATED, names
+from tonnage.interchange.parts.hugging_face.keys import NOT_ESTIMATED
+from tonnage.interchange.parts.words import names
 
 # Neither memory nor time of a step: data, templates, learning rates, logs, checkpoints, where a job runs.
 IGNORED: tuple[str, ...] = names(

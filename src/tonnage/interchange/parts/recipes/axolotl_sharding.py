@@ -45,7 +45,7 @@ def _are_texts(value: Any) -> bool:
 def _fsdp(r: Reading, words: list[str], kind: str) -> str:
     """FSDP, or FSDP1: the default until 0.19, and of accelerate; it turns weights that train to fp32."""
     usual = 1 if r.version.startswith("0.1") or kind == "FSDP" else 2
-    is_first = r.whole("fsdp_version", usual) == 1
+    is_first = r.integer("fsdp_version", usual) == 1
     reshard, strategy = f"{SECTION}reshard_after_forward", f"{SECTION}sharding_strategy"
     if is_first and r.text(reshard).upper() in STRATEGIES:
         r.rename({reshard: strategy})  # FSDP1 has its strategy under this name too
@@ -74,8 +74,8 @@ def read_ranks(r: Reading) -> None:
     )
     if not r.has("dp_shard_size"):
         return
-    sizes = {key: r.whole(key, 1) for key in ("dp_shard_size", "dp_replicate_size", "tensor_parallel_size")}
-    sizes["context_parallel_size"] = r.whole("context_parallel_size", 1)
+    sizes = {key: r.integer(key, 1) for key in ("dp_shard_size", "dp_replicate_size", "tensor_parallel_size")}
+    sizes["context_parallel_size"] = r.integer("context_parallel_size", 1)
     product = 1
     for size in sizes.values():
         product *= size

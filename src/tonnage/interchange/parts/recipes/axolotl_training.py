@@ -1,6 +1,6 @@
 """What axolotl's keys of adapters, numbers, batches and kernels mean."""
 
-from tonnage.interchange.parts.hugging_face.launchers import expands_segments
+from tonnage.interchange.parts.hugging_face.machines import expands_segments
 from tonnage.interchange.parts.hugging_face.trainer_names import put_attention, put_targets
 from tonnage.interchange.parts.hugging_face.zero_batches import Trainer
 from tonnage.interchange.parts.recipes.axolotl_sharding import FSDP1
@@ -41,7 +41,7 @@ def read_method(r: Reading) -> None:
         r.put("base_weights", "int8", "load_in_8bit")
     r.ignore(["load_in_4bit", "load_in_8bit"])
     if r.has("lora_r"):
-        r.put("lora_rank", r.whole("lora_r"), "lora_r")
+        r.put("lora_rank", r.integer("lora_r"), "lora_r")
     if r.flag("lora_target_linear"):
         r.put("lora_targets", "all-linear", "lora_target_linear")
         r.ignore(["lora_target_modules"])
@@ -63,10 +63,10 @@ def _autocast(r: Reading) -> tuple[bool, bool]:
 
 def batches_of(r: Reading) -> Trainer:
     """What fills in what a config of DeepSpeed leaves "auto"."""
-    micro = r.whole("micro_batch_size", 1)
-    steps = r.whole("gradient_accumulation_steps", 1)
+    micro = r.integer("micro_batch_size", 1)
+    steps = r.integer("gradient_accumulation_steps", 1)
     if r.has("batch_size") and not r.has("gradient_accumulation_steps") and micro > 0:
-        steps = r.whole("batch_size") // micro
+        steps = r.integer("batch_size") // micro
     is_brain, half = _autocast(r)
     return Trainer(micro_batch_size=micro, accumulation=steps, precision="bf16" if is_brain else "fp16" if half else "")
 
@@ -98,28 +98,28 @@ def read_batch(r: Reading) -> None:
     if not r.has("sequence_len"):
         r.assume("sequence_len", 512, "sequence_length")
     else:
-        r.put("sequence_length", r.whole("sequence_len"), "sequence_len")
+        r.put("sequence_length", r.integer("sequence_len"), "sequence_len")
     micro = r.positive("micro_batch_size")
     r.assume("micro_batch_size", 1, "micro_batch_size")
     r.put("micro_batch_size", micro, "micro_batch_size")
     if r.has("gradient_accumulation_steps") or not r.has("batch_size"):
         r.assume("gradient_accumulation_steps", 1, "num_microbatches")
         if r.has("gradient_accumulation_steps"):
-            r.put("num_microbatches", r.whole("gradient_accumulation_steps"), "gradient_accumulation_steps")
+            r.put("num_microbatches", r.integer("gradient_accumulation_steps"), "gradient_accumulation_steps")
         r.ignore(["batch_size"])
     else:
-        total = r.whole("batch_size")
+        total = r.integer("batch_size")
         if total < micro or total % micro:
             raise r.wrong("batch_size", Message("a multiple of micro_batch_size {micro}", micro=micro))
         r.put("num_microbatches", total // micro, "batch_size")
-    steps = r.whole("max_steps")
+    steps = r.integer("max_steps")
     r.put("max_steps", steps if steps > 0 else None, "max_steps")
-    for key, own in (("eval_batch_size", micro), ("eval_sequence_len", r.whole("sequence_len", 512))):
-        if r.has(key) and r.whole(key) > own:
+    for key, own in (("eval_batch_size", micro), ("eval_sequence_len", r.integer("sequence_len", 512))):
+        if r.has(key) and r.integer(key) > own:
             r.unsure(key, "evaluation with more tokens at a time than training is not estimated")
         r.ignore([key])
     if r.has("dataloader_num_workers"):
-        r.put("data_loader_workers", r.whole("dataloader_num_workers"), "dataloader_num_workers")
+        r.put("data_loader_workers", r.integer("dataloader_num_workers"), "dataloader_num_workers")
 
 
 def read_activations(r: Reading) -> None:
@@ -140,7 +140,7 @@ def read_activations(r: Reading) -> None:
 
 def read_kernels(r: Reading, sharded: str) -> None:
     put_attention(r, "attn_implementation", "sdpa")
-    if r.flag("sample_packing") and r.whole("context_parallel_size", 1) > 1:
+    if r.flag("sample_packing") and r.integer("context_parallel_size", 1) > 1:
         r.unsure("sample_packing", "packed sequences that context ranks share are estimated as one long sequence")
     elif r.flag("sample_packing"):
         r.put("packing", True, "sample_packing")
@@ -160,11 +160,11 @@ def read_kernels(r: Reading, sharded: str) -> None:
     in_parts = ["cut_cross_entropy" if r.has("cut_cross_entropy") else "plugins"] if cuts else []
     fused = "liger_fused_linear_cross_entropy"
     in_parts += [fused] if fused in on else []
-    whole = bool(in_parts) and all(key in on for key in parts)
-    if whole and sharded == PLAIN:
-        put_liger(r, [*on, *in_parts], whole=True)
+    all_parts = bool(in_parts) and all(key in on for key in parts)
+    if all_parts and sharded == PLAIN:
+        put_liger(r, [*on, *in_parts], all_kernels=True)
     else:
-        put_liger(r, [key for key in on if key != fused], whole=False)
+        put_liger(r, [key for key in on if key != fused], all_kernels=False)
         if in_parts:
             put_chunked_loss(r, *in_parts)
     r.ignore(["cut_cross_entropy", *parts, "liger_cross_entropy", fused])

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
-from tonnage.interchange.parts.hugging_face.keys import NOT_ESTIMATED, names
+from tonnage.interchange.parts.hugging_face.keys import NOT_ESTIMATED
 from tonnage.interchange.parts.recipes.trainer_arguments import IGNORED as OF_TRAINER
 from tonnage.interchange.parts.recipes.trainer_arguments import OF_FSDP
 from tonnage.interchange.parts.recipes.trainer_arguments import OTHERS as OTHERS_OF_TRAINER
 from tonnage.interchange.parts.recipes.trainer_arguments import READ as READ_OF_TRAINER
+from tonnage.interchange.parts.words import names
 
 # Settings of ways of tuning and of objectives that are not estimated stand here too: their own key says so.
 IGNORED = names(

@@ -79,15 +79,15 @@ def read_deepspeed(r: Reading, shipped: Mapping[str, Mapping[str, Any]], trainer
 
 
 def _tree(r: Reading, shipped: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-    given = r.get(KEY)
-    if isinstance(given, Mapping):
-        return given
+    config = r.get(KEY)
+    if isinstance(config, Mapping):
+        return config
     path = r.text(KEY)
     if path.lstrip().startswith("{"):
         return text_source(path, KEY).tree
     known = shipped.get(PurePath(path).name)
     try:
-        tree = tree_of(r.source.beside(path))
+        tree = tree_of(r.source.sibling(path))
     except InvalidInput:
         if known is None:
             raise

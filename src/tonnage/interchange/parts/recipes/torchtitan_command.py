@@ -5,7 +5,7 @@ from typing import Any
 
 from tonnage.interchange.parts.recipes.torchtitan_registry import CONFIGS, config_of
 from tonnage.interchange.parts.recipes.trainer_options import refuse
-from tonnage.interchange.written import Written
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import listed, option_name
 
@@ -20,7 +20,7 @@ def completed_titan(question: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"attention": "flash", "loss": "chunked"}
 
 
-def titan_command(w: Written) -> str:
+def titan_command(w: PlannedRun) -> str:
     from tonnage.estimate.frameworks import torchtitan_flags as titan
 
     plan = w.training
@@ -74,7 +74,7 @@ def titan_command(w: Written) -> str:
     return "#!/usr/bin/env bash\n" + " \\\n    ".join(words) + "\n"
 
 
-def _start(w: Written, plan: Any) -> list[str]:
+def _start(w: PlannedRun, plan: Any) -> list[str]:
     nodes = getattr(w.cluster, "num_nodes", 1)
     per_node = w.cluster.size // nodes
     meeting = [f"--nnodes={nodes}", "--rdzv_backend c10d", f'--rdzv_endpoint="{HOST}:29500"'] if nodes > 1 else []
@@ -82,7 +82,7 @@ def _start(w: Written, plan: Any) -> list[str]:
     return [f"{allocator}torchrun", f"--nproc_per_node={per_node}", *meeting, "-m torchtitan.train"]
 
 
-def _training(w: Written, plan: Any) -> list[str]:
+def _training(w: PlannedRun, plan: Any) -> list[str]:
     words = [f"--training.steps {steps}"] if (steps := w.question.get("max_steps")) else []
     if plan.precision == "bf16":
         words.append("--training.dtype bfloat16")

@@ -4,7 +4,8 @@
 
 from collections.abc import Mapping
 
-from tonnage.interchange.parts.hugging_face.keys import NOT_ESTIMATED, names
+from tonnage.interchange.parts.hugging_face.keys import NOT_ESTIMATED
+from tonnage.interchange.parts.words import names
 
 # Defaults of 0.3; those of 0.1 and 0.2 are the same.
 DEFAULTS: Mapping[str, object] = {

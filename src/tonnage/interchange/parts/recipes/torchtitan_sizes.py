@@ -36,8 +36,8 @@ class Defaults:
             return self.of_config.get(key, keys.DEFAULTS.get(key))
         return self.r.get(key)
 
-    def whole(self, key: str) -> int:
-        return self.r.whole(key, self.raw(key))
+    def integer(self, key: str) -> int:
+        return self.r.integer(key, self.raw(key))
 
     def flag(self, key: str) -> bool:
         return self.r.flag(key, bool(self.raw(key)))
@@ -55,7 +55,7 @@ def read_numerics(r: Reading, own: Defaults) -> None:
     r.ignore(["training.enable_cpu_offload"])
     for key in ("dataloader.num_workers", "training.dataloader.num_workers"):
         if r.has(key):
-            r.put("data_loader_workers", r.whole(key), key)
+            r.put("data_loader_workers", r.integer(key), key)
 
 
 def read_sizes(r: Reading, own: Defaults) -> None:
@@ -69,11 +69,11 @@ def read_sizes(r: Reading, own: Defaults) -> None:
     }
     sizes = {}
     for name, option in table.items():
-        size = sizes[option] = own.whole(section + name)
+        size = sizes[option] = own.integer(section + name)
         if size < 1:
             raise r.wrong(section + name, FROM_ONE)
         own.put(section + name, option, size if size > 1 else None)
-    shards = own.whole(f"{section}data_parallel_shard_degree")
+    shards = own.integer(f"{section}data_parallel_shard_degree")
     r.put("replicate_size", None, f"{section}data_parallel_shard_degree")
     product = shards
     for option in ("tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size", "replicate_size"):
@@ -100,29 +100,29 @@ def read_sizes(r: Reading, own: Defaults) -> None:
         r.put("sequence_parallel", None if r.flag(sequence) else False, sequence)
     cut = f"{section}expert_tensor_parallel_degree"
     if r.has(cut):
-        r.put("expert_tensor_parallel_size", r.whole(cut) if sizes["expert_parallel_size"] > 1 else None, cut)
+        r.put("expert_tensor_parallel_size", r.integer(cut) if sizes["expert_parallel_size"] > 1 else None, cut)
     backend = f"{section}expert_parallel_comm_backend"
     kinds = {"standard": None, "deepep": "flex", "hybridep": "flex"}
     r.put("moe_token_dispatcher_type", r.choice(backend, kinds), backend)
 
 
 def read_batch(r: Reading, own: Defaults) -> None:
-    own.put("training.seq_len", "sequence_length", own.whole("training.seq_len"))
-    local = own.whole("training.local_batch_size")
+    own.put("training.seq_len", "sequence_length", own.integer("training.seq_len"))
+    local = own.integer("training.local_batch_size")
     if local < 1:
         raise r.wrong("training.local_batch_size", FROM_ONE)
     stages = int(r.question.get("pipeline_parallel_size", 1))
     size_key = "parallelism.pipeline_parallel_microbatch_size"
     micro = local
     if stages > 1:
-        micro = r.whole(size_key, 1)
+        micro = r.integer(size_key, 1)
         if micro < 1 or local % micro:
             raise r.wrong(size_key, Message("a divisor of local_batch_size {local}", local=local))
         r.put("micro_batch_size", micro, size_key)
     r.ignore([size_key])
     own.put("training.local_batch_size", "micro_batch_size", micro)
     count = local // micro
-    total = r.whole("training.global_batch_size", -1)
+    total = r.integer("training.global_batch_size", -1)
     if total > 0:
         replicas = r.num_accelerators
         for option in ("tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size"):
@@ -140,7 +140,7 @@ def read_batch(r: Reading, own: Defaults) -> None:
         count *= total // at_once
     r.put("num_microbatches", count, "training.global_batch_size", "training.local_batch_size")
     if r.has("training.steps"):
-        steps = r.whole("training.steps")
+        steps = r.integer("training.steps")
         r.put("max_steps", steps if steps > 0 else None, "training.steps")
     _schedule(r, own, stages)
 
@@ -152,9 +152,9 @@ def _schedule(r: Reading, own: Defaults, stages: int) -> None:
         return
     from tonnage.estimate.plan.schedule import schedule_named
 
-    given = str(own.raw(key))
+    name = str(own.raw(key))
     try:
-        schedule = schedule_named(given)
+        schedule = schedule_named(name)
     except UnknownName:
         raise r.wrong(key, "a schedule such as 1F1B, GPipe, Interleaved1F1B or ZBVZeroBubble") from None
     own.put(key, "pipeline_schedule", schedule.name)
@@ -166,8 +166,8 @@ def _schedule(r: Reading, own: Defaults, stages: int) -> None:
         return
     from tonnage.models import read as read_model
 
-    each = r.positive(layers)
-    chunks, rest = divmod(-(-(read_model(model, offline=True).num_layers + 2) // each), stages)
+    layers_per_stage = r.positive(layers)
+    chunks, rest = divmod(-(-(read_model(model, offline=True).num_layers + 2) // layers_per_stage), stages)
     if rest or not chunks:
         raise r.wrong(layers, Message("such that {stages} ranks have equally many stages", stages=stages))
     r.put("virtual_pipeline_size", chunks if chunks > 1 else None, layers)

@@ -13,8 +13,8 @@ from tonnage.interchange.parts.hugging_face import training_arguments
 from tonnage.interchange.parts.hugging_face.fsdp_arguments import has_fsdp, read_fsdp_arguments
 from tonnage.interchange.parts.hugging_face.fsdp_settings import HARMLESS as FSDP_HARMLESS
 from tonnage.interchange.parts.hugging_face.fsdp_settings import KEYS as FSDP_KEYS
-from tonnage.interchange.parts.hugging_face.keys import NOT_ESTIMATED, names
-from tonnage.interchange.parts.hugging_face.launchers import expands_segments
+from tonnage.interchange.parts.hugging_face.keys import NOT_ESTIMATED
+from tonnage.interchange.parts.hugging_face.machines import expands_segments
 from tonnage.interchange.parts.hugging_face.trainer_names import put_optimizer
 from tonnage.interchange.parts.hugging_face.zero_batches import Trainer as ZeroTrainer
 from tonnage.interchange.parts.recipes.shipped_deepspeed import read_deepspeed
@@ -26,6 +26,7 @@ from tonnage.interchange.parts.recipes.trainer_options import (
     ignore_names,
     put_liger,
 )
+from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 
 IGNORED = (
@@ -101,10 +102,10 @@ def read_trainer(r: Reading, tool: Trainer, sharded: str) -> None:
     if r.has(steps):
         r.put("num_microbatches", r.positive(steps), steps)
     if r.has("max_steps"):
-        most = r.whole("max_steps", -1)
+        most = r.integer("max_steps", -1)
         r.put("max_steps", most if most > 0 else None, "max_steps")
     if r.has("dataloader_num_workers"):
-        r.put("data_loader_workers", r.whole("dataloader_num_workers"), "dataloader_num_workers")
+        r.put("data_loader_workers", r.integer("dataloader_num_workers"), "dataloader_num_workers")
     if r.has("per_device_eval_batch_size"):
         micro = int(r.question.get("micro_batch_size", 1))
         if r.positive("per_device_eval_batch_size") > 4 * micro:
@@ -113,7 +114,7 @@ def read_trainer(r: Reading, tool: Trainer, sharded: str) -> None:
     _checkpoints(r, tool)
     put_optimizer(r, "optim", tool.optimizer)
     if r.flag("use_liger_kernel"):
-        put_liger(r, ["use_liger_kernel"], whole=True)
+        put_liger(r, ["use_liger_kernel"], all_kernels=True)
     r.ignore(["use_liger_kernel"])
     expands = expands_segments(r)
     if expands is not None and sharded != DEEPSPEED:

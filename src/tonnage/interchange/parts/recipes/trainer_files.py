@@ -5,7 +5,7 @@ from typing import Any
 
 from tonnage.interchange.parts.hugging_face.zero_writing import config_inside
 from tonnage.interchange.parts.recipes.trainer_options import ADAPTERS, optimizer_word, refuse
-from tonnage.interchange.written import Written
+from tonnage.interchange.planned_run import PlannedRun
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import option_name
 
@@ -27,7 +27,7 @@ TO_ADD = "# Yours to add: {names}.\n"
 DROPOUT = 0.05  # where a plan says that there is some
 
 
-def _runtimes(w: Written) -> tuple[str, ...]:
+def _runtimes(w: PlannedRun) -> tuple[str, ...]:
     """What a run is under that nothing shards depends on the number of accelerators."""
     return ("transformers" if w.cluster.size == 1 else "ddp", "fsdp2", "deepspeed")
 
@@ -44,7 +44,7 @@ def yaml_groups(groups: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(texts)
 
 
-def axolotl_yaml(w: Written) -> str:
+def axolotl_yaml(w: PlannedRun) -> str:
     """axolotl's file: its keys as 0.21 has them."""
     plan = w.training
     assert plan is not None
@@ -123,13 +123,13 @@ def _axolotl_adapter(plan: Any) -> dict[str, Any]:
     }
 
 
-def _axolotl_objective(w: Written) -> dict[str, Any]:
+def _axolotl_objective(w: PlannedRun) -> dict[str, Any]:
     assert w.training is not None
     kind, share = w.training.post_training.objective, w.training.post_training.engine_memory_share
     if kind == "sft":
         return {}
-    beside = {"trl": {"use_vllm": True, "vllm_mode": "colocate"}, "vllm": {"gpu_memory_utilization": share}}
-    return {"rl": kind, **(beside if share else {})}
+    engine = {"trl": {"use_vllm": True, "vllm_mode": "colocate"}, "vllm": {"gpu_memory_utilization": share}}
+    return {"rl": kind, **(engine if share else {})}
 
 
 def _axolotl_loss(plan: Any) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def _axolotl_loss(plan: Any) -> dict[str, Any]:
     return {"plugins": [CUT], "cut_cross_entropy": True} if plan.loss == "chunked" else {}
 
 
-def _axolotl_sharding(w: Written, plan: Any) -> dict[str, Any]:
+def _axolotl_sharding(w: PlannedRun, plan: Any) -> dict[str, Any]:
     if plan.runtime == "deepspeed":
         return {"deepspeed": config_inside(w, plan)}
     sizes = {
@@ -170,7 +170,7 @@ STAGES = {"sft": "sft", "dpo": "dpo", "ppo": "ppo"}
 FLASH = {"flash": "fa2", "sdpa": "sdpa", "eager": "disabled"}
 
 
-def llama_factory_yaml(w: Written) -> str:
+def llama_factory_yaml(w: PlannedRun) -> str:
     """LLaMA-Factory's file: its keys as 0.9.5 has them."""
     plan = w.training
     assert plan is not None
@@ -257,7 +257,7 @@ def _trainer_types(plan: Any) -> dict[str, Any]:
     return {"bf16": plan.precision == "bf16-mixed", "fp16": True if plan.precision == "fp16-mixed" else None}
 
 
-def _trainer_sharding(w: Written, plan: Any) -> dict[str, Any]:
+def _trainer_sharding(w: PlannedRun, plan: Any) -> dict[str, Any]:
     if plan.runtime == "deepspeed":
         return {"deepspeed": config_inside(w, plan)}
     if plan.runtime != "fsdp2":

@@ -1,22 +1,21 @@
 """Commands that start one process for each accelerator: torchrun, accelerate launch, deepspeed, and what they start."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import PurePath
+from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from tonnage.interchange.parts.hugging_face import accelerate_settings as accelerate
-from tonnage.interchange.parts.hugging_face import launchers
-from tonnage.interchange.parts.hugging_face.keys import names
-from tonnage.interchange.reading import FROM_ONE, Reading, options_of_command
+from tonnage.interchange.parts.hugging_face.machines import ALLOCATOR
+from tonnage.interchange.parts.launching import training
+from tonnage.interchange.parts.launching.training import TrainingLaunch
+from tonnage.interchange.parts.words import names
+from tonnage.interchange.reading import FROM_ONE, Reading
 from tonnage.interchange.source import Command
 
 PREFIX = "launcher."  # before the names of a launcher's options, beside the keys of what it starts
 LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 NODES, PER_NODE = ("nnodes", "num-nodes", "num-machines"), ("nproc-per-node", "num-gpus")
 # Options that say where processes meet and what is logged.
-HARMLESS = (*launchers.HARMLESS, *accelerate.HARMLESS)
+HARMLESS = frozenset((*training.HARMLESS, *accelerate.HARMLESS))
 # Variables of the environment that a trainer's start reads.
 COUNTS = ("NNODES", "NPROC_PER_NODE", "NGPU")
 RENDEZVOUS = names(
@@ -26,44 +25,17 @@ RENDEZVOUS = names(
 )
 
 
-class Launched(Struct, frozen=True, kw_only=True):
-    """A command taken apart. launcher: `torchrun`, `accelerate`, `deepspeed`, `python`, or nothing; options: of it;
-    words: what it starts, a program or a module's name first.
-    """
-
-    launcher: str = ""
-    options: Mapping[str, Any] = {}
-    words: tuple[str, ...] = ()
-
-    @property
-    def program(self) -> str:
-        """The name of what is started, without its folder."""
-        return PurePath(self.words[0]).name if self.words else ""
-
-
-def launched(words: Sequence[str]) -> Launched:
-    """What a command starts, and by which launcher."""
-    left = launchers.without_runner(words)
-    program, rest = launchers.program_of(left)
-    if program not in launchers.SWITCHES or program == launchers.TRL:
-        return Launched(words=tuple(left))
-    own, script, arguments = launchers.split(rest, launchers.SWITCHES[program])
-    options, _ = options_of_command(own, launchers.SWITCHES[program])
-    if program == launchers.PYTHON:
-        options.pop("m", None)
-    return Launched(launcher=program, options=options, words=(script, *arguments) if script else ())
-
-
-def command_signs(found: Launched) -> int:
+def command_signs(launch: TrainingLaunch) -> int:
     """How many signs a trainer's command is: more behind a launcher, which alone is a sign of other formats."""
-    return 40 if found.launcher in LAUNCHERS else 10
+    return 40 if launch.launcher in LAUNCHERS else 10
 
 
-def launch_values(command: Command, found: Launched, variables: Sequence[str] = ()) -> dict[str, Any]:
+def launch_values(command: Command, launch: TrainingLaunch, variables: Sequence[str] = ()) -> dict[str, Any]:
     """Keys and values of a start: a launcher's options behind `launcher.`, and variables of the environment."""
-    wanted = (*COUNTS, *RENDEZVOUS, *launchers.ALLOCATOR, "CUDA_VISIBLE_DEVICES", *variables)
+    wanted = (*COUNTS, *RENDEZVOUS, *ALLOCATOR, "CUDA_VISIBLE_DEVICES", *variables)
     environment = {name: command.environment[name] for name in wanted if name in command.environment}
-    return {**{f"{PREFIX}{name}": value for name, value in found.options.items()}, **environment}
+    options = {name: value for name, value in launch.options.items() if (launch.launcher, name) != ("python", "m")}
+    return {**{f"{PREFIX}{name}": value for name, value in options.items()}, **environment}
 
 
 def read_launch(r: Reading) -> None:
@@ -79,7 +51,8 @@ def read_launch(r: Reading) -> None:
         per_node = len([one for one in r.text("CUDA_VISIBLE_DEVICES").split(",") if one.strip()])
         r.put("on", "", "CUDA_VISIBLE_DEVICES")
     r.count_machines(nodes=nodes, per_node=per_node)
-    r.ignore((*(f"{PREFIX}{name.replace('_', '-')}" for name in HARMLESS), *RENDEZVOUS, "CUDA_VISIBLE_DEVICES"))
+    r.ignore({f"{PREFIX}{name.replace('_', '-')}" for name in HARMLESS})
+    r.ignore((*RENDEZVOUS, "CUDA_VISIBLE_DEVICES"))
 
 
 def _count(r: Reading, keys: Sequence[str]) -> int:

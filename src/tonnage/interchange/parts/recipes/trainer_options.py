@@ -24,15 +24,15 @@ def facts_of(r: Reading) -> Any:
     return training_runtime(str(r.question["runtime"]))
 
 
-def put_liger(r: Reading, keys: Sequence[str], *, whole: bool) -> None:
-    """Liger's kernels, where `keys` turn them on; `whole`: norms, positions, feed-forward and loss all of them."""
+def put_liger(r: Reading, keys: Sequence[str], *, all_kernels: bool) -> None:
+    """Liger's kernels, where `keys` turn them on; `all_kernels`: norms, positions, feed-forward and loss."""
     if not keys:
         return
     if not facts_of(r).liger:
         _unsure(r, keys, NO_LIGER)
-        if whole and "chunked" in facts_of(r).losses:  # what of it needs most memory is its loss
+        if all_kernels and "chunked" in facts_of(r).losses:  # what of it needs most memory is its loss
             r.put("loss", "chunked")
-    elif whole:
+    elif all_kernels:
         r.put("liger", True, *keys)
     else:
         _unsure(r, keys, PARTS_ALONE)
@@ -109,12 +109,12 @@ def completed(
     runtime = str(question.get("runtime") or ("transformers" if size == 1 else FSDP))
     if runtime == "transformers" and size > 1:
         runtime = "ddp"
-    found: dict[str, Any] = {"runtime": runtime}
+    options: dict[str, Any] = {"runtime": runtime}
     if runtime == FSDP:
-        found["model_code"] = PEFT_CODE
+        options["model_code"] = PEFT_CODE
         if question.get("tensor_parallel_size") not in (None, 1):
-            found["sequence_parallel"] = False
-    return {**found, **own(runtime, question)}
+            options["sequence_parallel"] = False
+    return {**options, **own(runtime, question)}
 
 
 def is_quantised(question: Mapping[str, Any]) -> bool:

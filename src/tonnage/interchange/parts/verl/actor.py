@@ -10,9 +10,9 @@ OPTIMIZERS = {"adamw": "adamw", "adam": "adamw", "sgd": "sgd-momentum", "muon": 
 
 def read_adapters(r: Reading, is_megatron: bool) -> None:
     for name in (f"{MODEL}lora_rank", f"{MODEL}lora.rank"):
-        if r.has(name) and r.whole(name) > 0:
+        if r.has(name) and r.integer(name) > 0:
             r.put("method", "lora", name)
-            r.put("lora_rank", r.whole(name), name)
+            r.put("lora_rank", r.integer(name), name)
             targets = r.get(f"{MODEL}target_modules", "all-linear")
             text = (
                 ",".join(map(str, targets)) if isinstance(targets, list) else str(targets).strip("[]").replace(" ", "")
@@ -30,7 +30,7 @@ def read_fsdp(r: Reading) -> None:
     r.put("model_code", "transformers", f"{ACTOR}strategy")
     reshards = on(r, f"{FSDP}reshard_after_forward", True)
     r.put("zero_stage", 3 if reshards else 2, f"{FSDP}reshard_after_forward")
-    group = r.whole(f"{FSDP}fsdp_size", -1) if r.has(f"{FSDP}fsdp_size") else -1
+    group = r.integer(f"{FSDP}fsdp_size", -1) if r.has(f"{FSDP}fsdp_size") else -1
     if 0 < group < r.num_accelerators:
         if r.num_accelerators % group:
             raise r.wrong(f"{FSDP}fsdp_size", f"a divisor of {r.num_accelerators} accelerators")
@@ -159,10 +159,10 @@ def _logits(r: Reading) -> None:
 
 def _overrides(r: Reading) -> None:
     """Fields of the model's config that the run changes: dropout and positions alone change nothing here."""
-    whole = f"{MODEL}override_config"
-    if r.get(whole):
-        r.unsure(whole, "another config than the model's own is not read")
-    for key in r.under(f"{whole}."):
+    section = f"{MODEL}override_config"
+    if r.get(section):
+        r.unsure(section, "another config than the model's own is not read")
+    for key in r.under(f"{section}."):
         name = key.rpartition(".")[2]
         if any(word in name for word in ("dropout", "pdrop", "rope", "position", "attn_implementation")):
             r.ignore([key])

@@ -4,6 +4,57 @@ from collections.abc import Mapping
 
 from tonnage.interchange.parts.words import names
 
+# Of sections that several parts of a run have.
+_FSDP = names(
+    """
+        dtype entropy_checkpointing entropy_from_logits_chunk_size entropy_from_logits_with_chunking forward_only
+        forward_prefetch fsdp_size full_determinism model_dtype offload_policy optimizer_offload pad_to_length
+        pad_to_length_bucket param_offload reshard_after_forward seed strategy ulysses_sequence_parallel_size
+        use_no_sync_for_gradient_accumulation use_orig_params use_torch_compile
+        """
+)
+_MEGATRON = names(
+    """
+        context_parallel_size dist_checkpointing_path dist_checkpointing_prefix dist_ckpt_optim_fully_reshardable
+        distrib_optim_fully_reshardable_mem_efficient dtype dynamic_context_parallel entropy_from_logits_chunk_size
+        entropy_from_logits_with_chunking expert_model_parallel_size expert_tensor_parallel_size forward_only
+        max_seqlen_per_dp_cp_rank optimizer_offload override_ddp_config override_mcore_model_config
+        pad_bshd_to_minibatch_max pad_to_length pad_to_length_bucket param_offload pipeline_model_parallel_size seed
+        sequence_parallel tensor_model_parallel_size use_dist_checkpointing use_distributed_optimizer use_mbridge
+        use_megatron_fsdp use_remove_padding vanilla_mbridge virtual_pipeline_model_parallel_size
+        """
+)
+_OPTIMIZER = names(
+    """
+        betas clip_grad exp_avg_dtype exp_avg_sq_dtype lr lr_decay_steps lr_decay_style lr_scheduler_type
+        lr_warmup_init lr_warmup_steps lr_warmup_steps_ratio lr_wsd_decay_steps lr_wsd_decay_style main_grads_dtype
+        min_lr min_lr_ratio muon_coefficient_type muon_extra_scale_factor muon_fp32_matmul_prec
+        muon_match_adamw_update_rms muon_momentum muon_nesterov muon_num_ns_steps muon_scalar_optimizer
+        muon_scale_mode muon_split_qkv muon_tp_mode num_cycles optimizer optimizer_impl override_optimizer_config
+        total_training_steps use_checkpoint_opt_param_scheduler use_layer_wise_distributed_optimizer
+        use_precision_aware_optimizer warmup_style weight_decay weight_decay_incr_style zero_indexed_step
+        """
+)
+_MODEL = names(
+    """
+        custom_chat_template enable_activation_offload enable_gradient_checkpointing exclude_modules external_lib
+        hf_config_path lora_adapter_path lora_alpha lora_rank override_config path target_modules tokenizer_path
+        trust_remote_code use_fused_kernels use_liger use_remove_padding use_shm
+        """
+)
+_LORA = names(
+    """
+        a2a_experimental adapter_path alpha dropout dropout_position dtype exclude_modules freeze_language_model
+        freeze_vision_model freeze_vision_projection lora_A_init_method lora_B_init_method merge rank target_modules
+        type
+        """
+)
+_MTP = names(
+    """
+        detach_encoder enable enable_rollout enable_train method mtp_loss_scaling_factor num_speculative_tokens
+        speculative_algorithm speculative_eagle_topk speculative_num_draft_tokens speculative_num_steps
+        """
+)
 # By section; profilers, checkpoints and quantization-aware training have sections of their own below.
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "actor_rollout_ref": names("hybrid_engine nccl_timeout"),
@@ -18,69 +69,25 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         use_remove_padding use_torch_compile
         """
     ),
-    "actor_rollout_ref.actor.fsdp_config": names(
-        """
-        dtype entropy_checkpointing entropy_from_logits_chunk_size entropy_from_logits_with_chunking forward_only
-        forward_prefetch fsdp_size full_determinism model_dtype offload_policy optimizer_offload pad_to_length
-        pad_to_length_bucket param_offload reshard_after_forward seed strategy ulysses_sequence_parallel_size
-        use_no_sync_for_gradient_accumulation use_orig_params use_torch_compile
-        """
-    ),
+    "actor_rollout_ref.actor.fsdp_config": _FSDP,
     "actor_rollout_ref.actor.fsdp_config.wrap_policy": names("min_num_params"),
-    "actor_rollout_ref.actor.megatron": names(
-        """
-        context_parallel_size dist_checkpointing_path dist_checkpointing_prefix dist_ckpt_optim_fully_reshardable
-        distrib_optim_fully_reshardable_mem_efficient dtype dynamic_context_parallel entropy_from_logits_chunk_size
-        entropy_from_logits_with_chunking expert_model_parallel_size expert_tensor_parallel_size forward_only
-        max_seqlen_per_dp_cp_rank optimizer_offload override_ddp_config override_mcore_model_config
-        pad_bshd_to_minibatch_max pad_to_length pad_to_length_bucket param_offload pipeline_model_parallel_size seed
-        sequence_parallel tensor_model_parallel_size use_dist_checkpointing use_distributed_optimizer use_mbridge
-        use_megatron_fsdp use_remove_padding vanilla_mbridge virtual_pipeline_model_parallel_size
-        """
-    ),
+    "actor_rollout_ref.actor.megatron": _MEGATRON,
     "actor_rollout_ref.actor.megatron.override_transformer_config": names(
         """
         attention_backend recompute_granularity recompute_method recompute_modules recompute_num_layers
         """
     ),
     "actor_rollout_ref.actor.megatron.router_replay": names("mode record_file replay_file"),
-    "actor_rollout_ref.actor.optim": names(
-        """
-        betas clip_grad exp_avg_dtype exp_avg_sq_dtype lr lr_decay_steps lr_decay_style lr_scheduler_type
-        lr_warmup_init lr_warmup_steps lr_warmup_steps_ratio lr_wsd_decay_steps lr_wsd_decay_style main_grads_dtype
-        min_lr min_lr_ratio muon_coefficient_type muon_extra_scale_factor muon_fp32_matmul_prec
-        muon_match_adamw_update_rms muon_momentum muon_nesterov muon_num_ns_steps muon_scalar_optimizer
-        muon_scale_mode muon_split_qkv muon_tp_mode num_cycles optimizer optimizer_impl override_optimizer_config
-        total_training_steps use_checkpoint_opt_param_scheduler use_layer_wise_distributed_optimizer
-        use_precision_aware_optimizer warmup_style weight_decay weight_decay_incr_style zero_indexed_step
-        """
-    ),
+    "actor_rollout_ref.actor.optim": _OPTIMIZER,
     "actor_rollout_ref.actor.policy_loss": names(
         """
         clip_cov_lb clip_cov_ratio clip_cov_ub dro_beta kl_cov_ratio loss_mode ppo_kl_coef
         """
     ),
-    "actor_rollout_ref.model": names(
-        """
-        custom_chat_template enable_activation_offload enable_gradient_checkpointing exclude_modules external_lib
-        hf_config_path lora_adapter_path lora_alpha lora_rank override_config path target_modules tokenizer_path
-        trust_remote_code use_fused_kernels use_liger use_remove_padding use_shm
-        """
-    ),
+    "actor_rollout_ref.model": _MODEL,
     "actor_rollout_ref.model.fused_kernel_options": names("impl_backend"),
-    "actor_rollout_ref.model.lora": names(
-        """
-        a2a_experimental adapter_path alpha dropout dropout_position dtype exclude_modules freeze_language_model
-        freeze_vision_model freeze_vision_projection lora_A_init_method lora_B_init_method merge rank target_modules
-        type
-        """
-    ),
-    "actor_rollout_ref.model.mtp": names(
-        """
-        detach_encoder enable enable_rollout enable_train method mtp_loss_scaling_factor num_speculative_tokens
-        speculative_algorithm speculative_eagle_topk speculative_num_draft_tokens speculative_num_steps
-        """
-    ),
+    "actor_rollout_ref.model.lora": _LORA,
+    "actor_rollout_ref.model.mtp": _MTP,
     "actor_rollout_ref.model.tiled_mlp": names("enabled num_shards"),
     "actor_rollout_ref.ref": names(
         """
@@ -89,14 +96,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         log_prob_use_dynamic_bsz pad_to_length rollout_n strategy ulysses_sequence_parallel_size use_torch_compile
         """
     ),
-    "actor_rollout_ref.ref.fsdp_config": names(
-        """
-        dtype entropy_checkpointing entropy_from_logits_chunk_size entropy_from_logits_with_chunking forward_only
-        forward_prefetch fsdp_size full_determinism model_dtype offload_policy optimizer_offload pad_to_length
-        pad_to_length_bucket param_offload reshard_after_forward seed strategy ulysses_sequence_parallel_size
-        use_no_sync_for_gradient_accumulation use_orig_params use_torch_compile
-        """
-    ),
+    "actor_rollout_ref.ref.fsdp_config": _FSDP,
     "actor_rollout_ref.ref.fsdp_config.wrap_policy": names("min_num_params"),
     "actor_rollout_ref.ref.megatron": names(
         """
@@ -170,65 +170,21 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         shuffle strategy ulysses_sequence_parallel_size use_dynamic_bsz
         """
     ),
-    "critic.fsdp": names(
-        """
-        dtype entropy_checkpointing entropy_from_logits_chunk_size entropy_from_logits_with_chunking forward_only
-        forward_prefetch fsdp_size full_determinism model_dtype offload_policy optimizer_offload pad_to_length
-        pad_to_length_bucket param_offload reshard_after_forward seed strategy ulysses_sequence_parallel_size
-        use_no_sync_for_gradient_accumulation use_orig_params use_torch_compile
-        """
-    ),
+    "critic.fsdp": _FSDP,
     "critic.fsdp.wrap_policy": names("min_num_params"),
-    "critic.megatron": names(
-        """
-        context_parallel_size dist_checkpointing_path dist_checkpointing_prefix dist_ckpt_optim_fully_reshardable
-        distrib_optim_fully_reshardable_mem_efficient dtype dynamic_context_parallel entropy_from_logits_chunk_size
-        entropy_from_logits_with_chunking expert_model_parallel_size expert_tensor_parallel_size forward_only
-        max_seqlen_per_dp_cp_rank optimizer_offload override_ddp_config override_mcore_model_config
-        pad_bshd_to_minibatch_max pad_to_length pad_to_length_bucket param_offload pipeline_model_parallel_size seed
-        sequence_parallel tensor_model_parallel_size use_dist_checkpointing use_distributed_optimizer use_mbridge
-        use_megatron_fsdp use_remove_padding vanilla_mbridge virtual_pipeline_model_parallel_size
-        """
-    ),
+    "critic.megatron": _MEGATRON,
     "critic.megatron.override_transformer_config": names(
         """
         attention_backend recompute_granularity recompute_method recompute_modules recompute_num_layers
         """
     ),
     "critic.megatron.router_replay": names("mode record_file replay_file"),
-    "critic.model": names(
-        """
-        custom_chat_template enable_activation_offload enable_gradient_checkpointing exclude_modules external_lib
-        hf_config_path lora_adapter_path lora_alpha lora_rank override_config path target_modules tokenizer_path
-        trust_remote_code use_fused_kernels use_liger use_remove_padding use_shm
-        """
-    ),
+    "critic.model": _MODEL,
     "critic.model.fused_kernel_options": names("impl_backend"),
-    "critic.model.lora": names(
-        """
-        a2a_experimental adapter_path alpha dropout dropout_position dtype exclude_modules freeze_language_model
-        freeze_vision_model freeze_vision_projection lora_A_init_method lora_B_init_method merge rank target_modules
-        type
-        """
-    ),
-    "critic.model.mtp": names(
-        """
-        detach_encoder enable enable_rollout enable_train method mtp_loss_scaling_factor num_speculative_tokens
-        speculative_algorithm speculative_eagle_topk speculative_num_draft_tokens speculative_num_steps
-        """
-    ),
+    "critic.model.lora": _LORA,
+    "critic.model.mtp": _MTP,
     "critic.model.tiled_mlp": names("enabled num_shards"),
-    "critic.optim": names(
-        """
-        betas clip_grad exp_avg_dtype exp_avg_sq_dtype lr lr_decay_steps lr_decay_style lr_scheduler_type
-        lr_warmup_init lr_warmup_steps lr_warmup_steps_ratio lr_wsd_decay_steps lr_wsd_decay_style main_grads_dtype
-        min_lr min_lr_ratio muon_coefficient_type muon_extra_scale_factor muon_fp32_matmul_prec
-        muon_match_adamw_update_rms muon_momentum muon_nesterov muon_num_ns_steps muon_scalar_optimizer
-        muon_scale_mode muon_split_qkv muon_tp_mode num_cycles optimizer optimizer_impl override_optimizer_config
-        total_training_steps use_checkpoint_opt_param_scheduler use_layer_wise_distributed_optimizer
-        use_precision_aware_optimizer warmup_style weight_decay weight_decay_incr_style zero_indexed_step
-        """
-    ),
+    "critic.optim": _OPTIMIZER,
     "custom_reward_function": names("name path"),
     "data": names(
         """

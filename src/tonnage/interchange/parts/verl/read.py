@@ -74,10 +74,10 @@ def read_run(r: Reading) -> None:
     """Read a run of main_ppo. The defaults of the configuration that the command names are in place."""
     r.verb = "train"
     r.rename(RENAMED)
-    nodes, each = size(r, "trainer.nnodes", 1), size(r, "trainer.n_gpus_per_node", 8)
+    nodes, per_node = size(r, "trainer.nnodes", 1), size(r, "trainer.n_gpus_per_node", 8)
     r.assume("trainer.nnodes", 1)
     r.assume("trainer.n_gpus_per_node", 8)
-    r.count_machines(nodes=nodes, per_node=each)
+    r.count_machines(nodes=nodes, per_node=per_node)
     r.put("on", None, "trainer.nnodes", "trainer.n_gpus_per_node")
     r.put("model", r.text(f"{MODEL}path") if r.has(f"{MODEL}path") else None, f"{MODEL}path")
     r.fill({f"{ACTOR}strategy": "fsdp"})
@@ -143,8 +143,8 @@ def _batch(r: Reading) -> None:
 
 def _fitting(r: Reading, most: int, total: int) -> int:
     """The largest micro-batch up to `most` whose replicas divide the batch."""
-    each = max(1, total // _replicas(r))
-    return next(count for count in range(min(most, each), 0, -1) if each % count == 0)
+    per_replica = max(1, total // _replicas(r))
+    return next(count for count in range(min(most, per_replica), 0, -1) if per_replica % count == 0)
 
 
 def _replicas(r: Reading) -> int:
@@ -169,9 +169,9 @@ def _replicas(r: Reading) -> int:
 def _steps(r: Reading, prompts: int) -> None:
     """Updates of the run: several for each batch of prompts."""
     key = "trainer.total_training_steps"
-    if r.has(key) and r.whole(key) > 0:
-        each = max(1, size(r, "data.train_batch_size", 1024) // prompts) * size(r, f"{ACTOR}ppo_epochs", 1)
-        r.put("max_steps", r.whole(key) * each, key, "data.train_batch_size", f"{ACTOR}ppo_epochs")
+    if r.has(key) and r.integer(key) > 0:
+        steps = max(1, size(r, "data.train_batch_size", 1024) // prompts) * size(r, f"{ACTOR}ppo_epochs", 1)
+        r.put("max_steps", r.integer(key) * steps, key, "data.train_batch_size", f"{ACTOR}ppo_epochs")
     r.ignore(["data.train_batch_size", f"{ACTOR}ppo_epochs", "trainer.total_epochs"], why="the length of the run")
 
 

@@ -8,10 +8,10 @@ from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message
 
 if TYPE_CHECKING:
-    from tonnage.interchange.written import Written
+    from tonnage.interchange.planned_run import PlannedRun
     from tonnage.spec import TrainingPlan
 else:
-    TrainingPlan = Written = Any
+    TrainingPlan = PlannedRun = Any
 
 SAYS = frozenset(
     (
@@ -41,7 +41,7 @@ PROMPT = 1024  # tokens of a prompt, where a sequence is long enough
 OPTIMIZERS = {"adamw": "AdamW", "adamw-8bit": "AdamW8bit"}
 
 
-def write(w: Written) -> str:
+def write(w: PlannedRun) -> str:
     """The command: GRPO or PPO of one model on FSDP."""
     plan = w.training
     if plan is None or plan.post_training.objective not in ("grpo", "ppo"):
@@ -59,7 +59,7 @@ def write(w: Written) -> str:
     )
 
 
-def _keys(w: Written, plan: TrainingPlan) -> dict[str, Any]:
+def _keys(w: PlannedRun, plan: TrainingPlan) -> dict[str, Any]:
     response = max(1, plan.sequence_length - min(PROMPT, plan.sequence_length // 2))
     total = int(plan.global_batch_size)
     samples = next(count for count in range(min(SAMPLES, total), 0, -1) if total % count == 0)
@@ -102,7 +102,7 @@ def _keys(w: Written, plan: TrainingPlan) -> dict[str, Any]:
     return keys
 
 
-def _sharding(w: Written, plan: TrainingPlan) -> dict[str, Any]:
+def _sharding(w: PlannedRun, plan: TrainingPlan) -> dict[str, Any]:
     types = {"bf16-mixed": "fp32", "bf16": "bf16"}
     if plan.precision not in types:
         raise InvalidInput("veRL's FSDP has bf16-mixed and bf16. Got {precision}.", precision=plan.precision)
