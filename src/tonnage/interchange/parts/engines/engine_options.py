@@ -81,7 +81,7 @@ class Options(Struct, frozen=True, kw_only=True, dict=True):
                 needs(r, each, values, why)
         for key, why in self.unsure.items():
             for each in with_section(r, key):
-                r.needs_default(each, why=why)
+                r.needs_default(each, [], why=why)
         r.ignore([f"{name}." for name in self.all_ignored])
 
 

@@ -161,6 +161,7 @@ IGNORED = names("""
     spec-ngram-map-k4v-size-n spec-ngram-map-k4v-min-hits spec-ngram-size-n spec-ngram-min-hits
 """)
 MULTIMODAL = "images and sounds are not estimated yet"
+SEVERAL_MODELS = "several models at the same time are not estimated"
 ON = ("on", "true", "1", "enabled")
 HARMLESS = {
     "flash-attn": (("on", "auto", "true", "1"), "scores of attention are written"),
@@ -172,6 +173,14 @@ HARMLESS = {
     "spec-draft-ngl": (("99", "999", "all", "auto", "-1"), "the model that drafts is on the accelerator here"),
     "backend-sampling": (("false",), NO_OPTION),
     "bs": (("false",), NO_OPTION),
+    "mtmd-batch-max-tokens": (("1024",), MULTIMODAL),
+    "video-fps": (("4", "4.0"), MULTIMODAL),
+    "video-timestamp-interval": (("5000",), MULTIMODAL),
+    "op-offload": (ON, KERNELS),
+    "mmproj-offload": (ON, MULTIMODAL),
+    "models-max": (("4",), SEVERAL_MODELS),
+    "spec-draft-p-split": (("0.1",), NO_OPTION),
+    "draft-p-split": (("0.1",), NO_OPTION),
 }
 UNSURE = {
     "override-tensor": "only whole layers, or their experts, are placed here",
@@ -180,24 +189,20 @@ UNSURE = {
     "no-repack": KERNELS,
     "no-host": NO_OPTION,
     "no-op-offload": KERNELS,
-    "op-offload": KERNELS,
     "rpc": "accelerators of other machines over the network are not timed",
     "no-cont-batching": "requests are batched as they come here",
     "override-kv": "a change of the model that is not estimated",
     "control-vector": NO_OPTION,
     "control-vector-scaled": NO_OPTION,
     "control-vector-layer-range": NO_OPTION,
-    **dict.fromkeys(
-        ("mmproj", "mmproj-url", "mmproj-offload", "no-mmproj-offload", "mmproj-device", "mmdev"), MULTIMODAL
-    ),
-    **dict.fromkeys(("image-min-tokens", "image-max-tokens", "mtmd-batch-max-tokens", "video-fps"), MULTIMODAL),
-    **dict.fromkeys(("video-timestamp-interval", "video-ffmpeg-dir", "model-vocoder", "mv"), MULTIMODAL),
+    **dict.fromkeys(("mmproj", "mmproj-url", "no-mmproj-offload", "mmproj-device", "mmdev"), MULTIMODAL),
+    **dict.fromkeys(("image-min-tokens", "image-max-tokens", "video-ffmpeg-dir", "model-vocoder", "mv"), MULTIMODAL),
     **dict.fromkeys(
         ("embedding", "embeddings", "rerank", "reranking", "pooling"), "a model that pools is not estimated"
     ),
-    **dict.fromkeys(("models-dir", "models-preset", "models-max"), "several models at the same time are not estimated"),
+    **dict.fromkeys(("models-dir", "models-preset"), SEVERAL_MODELS),
     **dict.fromkeys(("spec-draft-type-k", "spec-draft-type-v", "spec-draft-ctx-size", "spec-draft-device"), NO_OPTION),
-    **dict.fromkeys(("spec-draft-p-min", "spec-draft-p-split", "spec-default", "cpu-moe-draft", "cmoed"), NO_OPTION),
+    **dict.fromkeys(("spec-draft-p-min", "spec-default", "cpu-moe-draft", "cmoed"), NO_OPTION),
     "kv-unified-per-slot": NO_OPTION,
     **dict.fromkeys(
         names("""

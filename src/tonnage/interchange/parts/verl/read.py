@@ -191,8 +191,8 @@ def _algorithm(r: Reading, is_megatron: bool) -> None:
     else:
         if name in (*WITH_CRITIC, *WITHOUT):
             r.put("objective", objective, key)
-        r.question["objective"] = objective
         r.assume(key, "gae", "objective")
+        r.question["objective"] = objective
     _reference(r, objective)
     scored = on(r, "reward_model.enable") or on(r, "reward.reward_model.enable")
     if objective == "ppo" and not scored:
@@ -251,8 +251,11 @@ def _rest(r: Reading) -> None:
     r.ignore(OPEN)
     for key in [key for key in r.values if ".profiler." in key or ".checkpoint." in key or key.endswith("_target_")]:
         r.ignore([key])
-    for key in (f"{ACTOR}freeze_vision_tower", f"{ACTOR}use_prefix_grouper", f"{ACTOR}qat.enable"):
+    trained_in_4_bits = [key for key in r.values if key.endswith(".qat.enable")]
+    for key in (f"{ACTOR}freeze_vision_tower", f"{ACTOR}use_prefix_grouper", *trained_in_4_bits):
         r.needs_default(key, "false", "False", why="it is not estimated")
+    r.ignore([key for key in r.values if ".qat." in key], why="no weights train in 4 bits")
+    r.ignore([key for key in r.values if ".turbo_config." in key], why="of the strategy fsdp_turbo alone")
     if r.text("trainer.v1.trainer_mode", "sync") not in ("sync", "colocate_async"):
         r.unsure(
             "trainer.v1.trainer_mode", "the engine and the actor have machines of their own, which is not estimated"
