@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tonnage.interchange.check import recognised
+from tonnage.interchange.check import Understood, answered, recognised
 from tonnage.interchange.formats import format_of
 from tonnage.interchange.reading import Asker, Reading
 from tonnage.interchange.source import Source, command_source, text_source
@@ -27,7 +27,6 @@ class Case(NamedTuple):
     source: Source
     key: Callable[[str], str]
     more: Mapping[str, Any] = {}
-    has_null: bool = False
     on: str = "h100"
 
 
@@ -53,6 +52,15 @@ def reading(case: Case, values: Mapping[str, Any]) -> Reading:
     found.says, found.known = form.says, form.known
     form.read(found)
     return found
+
+
+def figures(found: Reading) -> tuple[float, float]:
+    """Bytes that are needed, and seconds of a step or of a token, as the question is answered to the letter."""
+    question = {**found.question, "on": found.on, **({"model": found.asker.model} if found.asker.model else {})}
+    asked = Understood(verb=found.verb, question=question, origins={}, document=found.document(found.known()))
+    answer = answered(asked, {"as_is": True})
+    time = getattr(answer, "step_time", None)
+    return answer.needed_bytes, float(time.value) if time is not None else 0.0
 
 
 def statuses(found: Reading) -> dict[str, str]:
@@ -81,6 +89,8 @@ def _command(words: str) -> Source:
 
 _TRAINERS = ("SFT", "DPO", "GRPO", "KTO", "RLOO", "Reward", "Distillation", "GKD")
 _HF = {"model_name_or_path": "Qwen/Qwen2.5-7B", "per_device_train_batch_size": 2, "dtype": "bfloat16"}
+_TEACHER = {"teacher_model_name_or_path": "llama-3.1-8b"}
+_TEACHERS = {"Distillation": _TEACHER, "GKD": _TEACHER}
 _SWIFT = "swift sft --model llama-3.1-8b --dataset x"
 _TITAN = "NGPU=8 ./run_train.sh --module llama3 --config llama3_8b"
 _MEGATRON = (
@@ -94,7 +104,11 @@ _VERL = (
 )
 
 CASES: tuple[Case, ...] = (
-    *(Case("trl", f"{name}Config", _tree(_HF), _same, {"trainer": name.lower()}) for name in _TRAINERS),
+    *(
+        Case("trl", f"{name}Config", _tree(_HF), _same, {"trainer": name.lower(), **_TEACHERS.get(name, {})})
+        for name in _TRAINERS
+    ),
+    Case("transformers", "TrainingArguments", _tree(_HF), _same, {"per_device_train_batch_size": 8}),
     Case("trl", "ModelConfig", _tree(_HF), _same, {"trainer": "sft"}),
     Case("trl", "ScriptArguments", _tree(_HF), _same, {"trainer": "sft"}),
     Case("vllm", "EngineArgs", _command("vllm serve Qwen/Qwen3-8B"), _dashed),

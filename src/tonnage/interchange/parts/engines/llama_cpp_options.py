@@ -16,6 +16,7 @@ SWITCHES = names("""
     models-autoload jinja no-jinja reasoning-preserve ui webui no-ui no-webui agent no-agent ag cnv conversation
     no-cnv no-conversation single-turn st interactive i interactive-first if multiline-input mli in-prefix-bos
     no-display-prompt color simple-io log-jsonl cors-credentials ui-mcp-proxy list-devices cpu-moe-draft cmoed
+    cache-list completion-bash usage
     spec-default no-mlock prefill-assistant no-prefill-assistant kv-offload-draft verbose-prompt show-timings
     no-show-timings skip-chat-parsing no-skip-chat-parsing lora-init-without-apply spec-draft-backend-sampling
     no-spec-draft-backend-sampling spec-draft-cpu-moe embd-gemma-default fim-qwen-1.5b-default fim-qwen-3b-default
@@ -159,6 +160,7 @@ IGNORED = names("""
     spec-draft-backend-sampling no-spec-draft-backend-sampling spec-draft-sampling spec-ngram-mod-n-match
     spec-ngram-simple-size-n spec-ngram-simple-min-hits spec-ngram-map-k-size-n spec-ngram-map-k-min-hits
     spec-ngram-map-k4v-size-n spec-ngram-map-k4v-min-hits spec-ngram-size-n spec-ngram-min-hits
+    cache-list completion-bash usage
 """)
 MULTIMODAL = "images and sounds are not estimated yet"
 SEVERAL_MODELS = "several models at the same time are not estimated"
