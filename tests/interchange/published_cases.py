@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tonnage.interchange.check import Understood, answered, recognised
 from tonnage.interchange.formats import format_of
+from tonnage.interchange.parts.engines import trtllm_server
 from tonnage.interchange.reading import Asker, Reading
 from tonnage.interchange.source import Source, command_source, text_source
 
@@ -77,6 +78,12 @@ def _dashed(name: str) -> str:
 
 def _same(name: str) -> str:
     return name
+
+
+def _trtllm(section: str) -> Callable[[str], str]:
+    """Options of the command are read by the names of the file."""
+    at = "kv_cache_config." if section == "kv_cache_config" else ""
+    return lambda name: trtllm_server.SHORT.get(name, f"{at}{name}")
 
 
 def _tree(values: Mapping[str, Any]) -> Source:
@@ -148,5 +155,10 @@ CASES: tuple[Case, ...] = (
         _dashed,
         on="apple-m2-ultra-128gb",
     ),
+    *(
+        Case("tensorrt-llm", section, _command("trtllm-serve Qwen/Qwen3-8B"), _trtllm(section))
+        for section in ("TorchLlmArgs", "kv_cache_config", "serve")
+    ),
+    Case("ollama", "environment", _command("ollama run qwen3:8b"), _same, on="rtx-4090"),
     Case("llama-cpp", "arguments", _command("llama-server -m Qwen3-8B-Q4_K_M.gguf"), _same),
 )
