@@ -247,7 +247,9 @@ def test_deepspeed_casts_the_base_whatever_its_dtype():
 @every_row("script", ["orpo.py", "cpo.py", "online_dpo.py"])
 def test_a_trainer_that_is_estimated_as_another_is_not_sure(script):
     words = f"accelerate launch examples/scripts/{script} --model_name_or_path Qwen/Qwen2.5-7B --dtype bfloat16"
-    found = of_command(f"{words} --max_length 1024 --per_device_train_batch_size 1 --dataset_train_split train", "8xh100")
+    found = of_command(
+        f"{words} --max_length 1024 --per_device_train_batch_size 1 --dataset_train_split train", "8xh100"
+    )
     assert found.question["objective"] == "dpo"
     assert list(keys(found, "not understood")) == ["trainer"]
 

@@ -102,7 +102,9 @@ def form_that_reads(source: Source) -> Format | None:
 
 def _source_of(command: Command, outer: Source) -> Source:
     words = _words(command)
-    return Source(name=outer.name, text=shlex.join(words), folder=outer.folder, words=tuple(words))
+    return Source(
+        name=outer.name, text=shlex.join(words), folder=outer.folder, words=tuple(words), script=outer.whole_script
+    )
 
 
 def _words(command: Command) -> list[str]:
@@ -166,7 +168,9 @@ def the_one(r: Reading, found: Sequence[Found]) -> tuple[Found, Source]:
     places = {(one.where, one.form.name) for one in found}
     if len(places) == 1 and first.form.verbs == ("serve",):
         text = "\n".join(shlex.join(_words(one.command)) for one in found)
-        return first, Source(name=f"{r.source.name}, its commands", text=text, folder=r.source.folder)
+        return first, Source(
+            name=f"{r.source.name}, its commands", text=text, folder=r.source.folder, script=r.source.whole_script
+        )
     names = [one.where or shlex.join(one.command.words[:4]) for one in found]
     raise InvalidInput(
         "{file} carries several commands that train or serve: {names}. Give the one that you mean.",
