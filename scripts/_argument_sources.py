@@ -70,11 +70,36 @@ def _trl() -> tuple[Section, ...]:
     )
 
 
-_VLLM_CONFIGS = (
-    "attention aux_output cache compilation device ec_transfer fault_tolerance ir_op kernel kv_events kv_transfer load "
-    "lora mamba model multimodal numa observability offload parallel pooler profiler reasoning scheduler "
-    "speculative structured_outputs vllm weight_transfer"
-).split()
+_VLLM_CONFIGS = [
+    "attention",
+    "aux_output",
+    "cache",
+    "compilation",
+    "device",
+    "ec_transfer",
+    "fault_tolerance",
+    "ir_op",
+    "kernel",
+    "kv_events",
+    "kv_transfer",
+    "load",
+    "lora",
+    "mamba",
+    "model",
+    "multimodal",
+    "numa",
+    "observability",
+    "offload",
+    "parallel",
+    "pooler",
+    "profiler",
+    "reasoning",
+    "scheduler",
+    "speculative",
+    "structured_outputs",
+    "vllm",
+    "weight_transfer",
+]
 _AXOLOTL = (
     "config datasets deprecated dynamic_checkpoint enums fp8 fsdp integrations model multimodal peft quantization"
 )
@@ -95,7 +120,10 @@ PACKAGES = (
     Package(
         "transformers",
         "transformers",
-        (Section("TrainingArguments", "fields", ("transformers/training_args.py",), ("TrainingArguments",)),),
+        (
+            Section("TrainingArguments", "fields", ("transformers/training_args.py",), ("TrainingArguments",)),
+            Section("OptimizerNames", "members", ("transformers/training_args.py",), ("OptimizerNames",)),
+        ),
     ),
     Package(
         "accelerate",

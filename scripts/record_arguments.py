@@ -16,7 +16,7 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
-from datetime import date
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ def recorded(package: Package, archive: Path) -> dict[str, Any]:
         "tool": package.tool,
         "version": version_of(archive),
         "source": f"{package.distribution} {version_of(archive)} on PyPI: " + ", ".join(sorted(texts)),
-        "as_of": date.today().isoformat(),  # noqa: DTZ011: the day of whoever reads
+        "as_of": datetime.now(tz=UTC).date().isoformat(),
         "options": options,
         "computed": computed,
     }
@@ -225,7 +225,7 @@ def _literal(value: ast.expr) -> Any:
         pass
     text = ast.unparse(value)
     is_sum = re.fullmatch(r"[\d\s.e+*()/-]+", text)
-    return eval(text) if is_sum else UNKNOWN  # noqa: S307: digits and operators alone
+    return eval(text) if is_sum else UNKNOWN  # digits and operators alone
 
 
 def read_factory(section: Section, texts: Texts) -> dict[str, Any]:
@@ -311,6 +311,17 @@ def read_pairs(section: Section, texts: Texts) -> dict[str, Any]:
     }
 
 
+def read_members(section: Section, texts: Texts) -> dict[str, Any]:
+    """The members of an enumeration, by value."""
+    found: dict[str, Any] = {}
+    for text in texts.values():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef) and node.name in section.classes:
+                lines = [line for line in node.body if isinstance(line, ast.Assign)]
+                found |= {str(_literal(line.value)): ast.unparse(line.targets[0]) for line in lines}
+    return found
+
+
 def read_mapping(section: Section, texts: Texts) -> dict[str, Any]:
     """A mapping that a module assigns."""
     for text in texts.values():
@@ -375,6 +386,7 @@ READERS: dict[str, Callable[[Section, Texts], dict[str, Any]]] = {
     "yaml": read_yaml,
     "pairs": read_pairs,
     "mapping": read_mapping,
+    "members": read_members,
     "cpp": read_cpp,
 }
 

@@ -1,6 +1,6 @@
-"""Options of other tools as their packages define them (tests/interchange/published), read as `tonnage check` reads them.
+"""Options of other tools as their packages define them, read as `tonnage check` reads them.
 
-scripts/record_arguments.py writes the records.
+scripts/record_arguments.py writes the records in tests/interchange/published.
 """
 
 import json
@@ -110,6 +110,8 @@ _VERL = (
     "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1"
 )
 
+_VERL_SFT = "torchrun --nproc_per_node 8 -m verl.trainer.sft_trainer model.path=meta-llama/Llama-3.1-8B"
+
 CASES: tuple[Case, ...] = (
     *(
         Case("trl", f"{name}Config", _tree(_HF), _same, {"trainer": name.lower(), **_TEACHERS.get(name, {})})
@@ -129,6 +131,7 @@ CASES: tuple[Case, ...] = (
     Case("ms-swift", "SftArguments", _command(_SWIFT), _same),
     Case("ms-swift", "RLHFArguments", _command(_SWIFT.replace("sft", "rlhf --rlhf_type dpo")), _same),
     Case("verl", "ppo_trainer", _command(_VERL), _same, on="8xh100"),
+    Case("verl", "sft_trainer_engine", _command(_VERL_SFT), _same, on="8xh100"),
     *(
         Case("openrlhf", name, _command(_RLHF.format(name)), _dashed, on="8xh100")
         for name in ("train_sft", "train_dpo", "train_rm", "train_ppo_ray")
