@@ -39,7 +39,7 @@ def command(tree: Mapping[str, Any]) -> str:
     hardware, workload, goals = (_section(spec, name) for name in ("hardware", "workload", "sla"))
     each = hardware.get("numGpusPerNode") or hardware.get("totalGpus") or 1
     machine = str(hardware.get("gpuSku") or "ACCELERATOR").replace("_", "-")
-    words = ["tonnage", "serve", str(spec.get("model") or "MODEL"), "--on", f"{each}x{machine}"]
+    words: list[Any] = ["tonnage", "serve", str(spec.get("model") or "MODEL"), "--on", f"{each}x{machine}"]
     if engine := ENGINES.get(str(spec.get("backend"))):
         words += ["--engine", engine]
     words += ["--input-tokens", workload.get("isl") or INPUT, "--output-tokens", workload.get("osl") or OUTPUT]
