@@ -1,7 +1,5 @@
 """What the tests of DeepSpeed, Accelerate, Transformers and TRL share: reading a file or a command, and round trips."""
 
-import ast
-import importlib.util
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -94,27 +92,3 @@ def _filled(tool: str, asked: Mapping[str, Any]) -> dict[str, Any]:
 def _figures(question: Mapping[str, Any]) -> tuple[float, float]:
     answer = train.answer(read("train", {**question, "advice": False}).given)
     return answer.needed_bytes, float(answer.step_time.value) if answer.step_time is not None else 0.0
-
-
-def defaults_of(package: str, module: str, name: str) -> dict[str, Any]:
-    """The defaults of a dataclass of an installed package, read without an import; nothing where it is not there."""
-    spec = importlib.util.find_spec(package)
-    if spec is None or not spec.origin:
-        return {}
-    tree = ast.parse((Path(spec.origin).parent / module).read_text())
-    found: dict[str, Any] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            for field in node.body:
-                if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                    found[field.target.id] = _literal(field.value)
-    return found
-
-
-def _literal(value: ast.expr | None) -> Any:
-    if isinstance(value, ast.Call):
-        value = next((word.value for word in value.keywords if word.arg == "default"), None)
-    try:
-        return ast.literal_eval(value) if value is not None else None
-    except ValueError:
-        return None

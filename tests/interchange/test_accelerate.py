@@ -4,7 +4,6 @@ import pytest
 from hf_cases import (
     FILES,
     ODD,
-    defaults_of,
     is_answered_or_refused,
     keys,
     of_command,
@@ -15,6 +14,7 @@ from hf_cases import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from published_cases import record
 
 from every_row import every_row
 from tonnage.interchange.check import recognised
@@ -264,18 +264,14 @@ def test_any_values_are_answered_or_refused(kind, values):
 
 
 def test_every_setting_of_fsdp_in_the_package_is_read():
-    fields = defaults_of("accelerate", "utils/dataclasses.py", "FullyShardedDataParallelPlugin")
-    if not fields:
-        pytest.skip("accelerate is not installed")
+    fields = record("accelerate")["options"]["FullyShardedDataParallelPlugin"]
     known = {name.removeprefix("fsdp_config.fsdp_") for name in KNOWN if name.startswith("fsdp_config.")}
     programs = {"state_dict_config", "optim_state_dict_config", "param_init_fn", "transformer_cls_names_to_wrap"}
     assert {name.removeprefix("fsdp_") for name in fields} - known <= programs  # what only a program can give
 
 
 def test_every_key_of_the_config_in_the_package_is_read():
-    fields = defaults_of("accelerate", "commands/config/config_args.py", "ClusterConfig")
-    if not fields:
-        pytest.skip("accelerate is not installed")
+    fields = record("accelerate")["options"]["ClusterConfig"]
     known = {name.partition(".")[0] for name in KNOWN} | {"mpirun_config"}
     assert not set(fields) - known
     assert fields["num_machines"] == 1

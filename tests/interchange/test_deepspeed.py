@@ -6,7 +6,6 @@ import pytest
 from hf_cases import (
     FILES,
     ODD,
-    defaults_of,
     is_answered_or_refused,
     keys,
     of_command,
@@ -17,6 +16,7 @@ from hf_cases import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from published_cases import record
 
 from every_row import every_row
 from tonnage.interchange.check import recognised
@@ -362,9 +362,7 @@ def test_every_setting_of_zero_has_the_default_that_deepspeed_has():
 
 
 def test_the_defaults_of_training_arguments_are_those_of_the_package():
-    defaults = defaults_of("transformers", "training_args.py", "TrainingArguments")
-    if not defaults:
-        pytest.skip("transformers is not installed")
+    defaults = record("transformers")["options"]["TrainingArguments"]
     assert defaults["per_device_train_batch_size"] == 8
     assert defaults["gradient_accumulation_steps"] == 1
     assert defaults["bf16"] is defaults["fp16"] is False

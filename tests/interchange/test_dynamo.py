@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from every_row import every_row
 from tonnage.interchange.export import export
 from tonnage.interchange.formats import format_of
-from tonnage.interchange.parts.engines import dynamo_workers
+from tonnage.interchange.parts.engines import dynamo_requests, dynamo_workers
 from tonnage.interchange.source import command_source, text_source
 from tonnage.kernel.errors import InvalidInput, TonnageError
 
@@ -255,6 +255,29 @@ def test_any_manifest_is_understood_or_refused(services, components):
     except ValueError:
         return
     tried(lambda: read_text(text, "a.json", model="qwen3-8b"))
+
+
+REQUEST = """kind: DynamoGraphDeploymentRequest
+spec:
+  model: Qwen/Qwen3-32B
+  backend: trtllm
+  hardware: {gpuSku: h200_sxm, totalGpus: 64, numGpusPerNode: 8}
+  workload: {requestRate: 5.0}
+"""
+
+
+def test_a_request_for_a_search_names_the_command_that_searches_here():
+    with pytest.raises(TonnageError, match="names no workers") as refused:
+        read_text(REQUEST, "a.yaml")
+    assert (
+        "tonnage serve Qwen/Qwen3-32B --on 8xh200-sxm --engine tensorrt-llm --input-tokens 4000 --output-tokens 1000 "
+        "--request-rate 5 --ttft 2000ms --tpot 30ms"
+    ) in str(refused.value)
+
+
+@given(st.dictionaries(st.sampled_from(["model", "backend", "hardware", "workload", "sla"]), ODD))
+def test_any_request_is_refused_cleanly(spec):
+    assert dynamo_requests.command({"spec": spec}).startswith("tonnage serve ")
 
 
 test_any_question_is_written_and_read_again = odd_round_trips("dynamo")

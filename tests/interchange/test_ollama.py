@@ -138,7 +138,7 @@ def test_num_gpu_is_said_to_be_layers():
 
 
 VARIABLES = [
-    ("OLLAMA_NUM_PARALLEL=2", {"concurrency": 2}, True),
+    ("OLLAMA_NUM_PARALLEL=2", {"concurrency": 2, "context": 32768}, True),
     ("OLLAMA_CONTEXT_LENGTH=4096", {"context": 4096}, True),
     ("OLLAMA_CONTEXT_LENGTH=0", {}, True),
     ("OLLAMA_KV_CACHE_TYPE=q4_0 OLLAMA_FLASH_ATTENTION=1", {"kv_cache": "q4_0"}, True),

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from every_row import every_row
-from tonnage.interchange.check import recognised
+from tonnage.interchange.check import answered, recognised
 from tonnage.interchange.formats import format_of
 from tonnage.interchange.parts.hugging_face.trl_settings import trainer_of
 from tonnage.interchange.source import command_source, file_source
@@ -192,8 +192,6 @@ def test_a_default_is_assumed_with_the_release_that_it_is_of(trainer, key, value
 @every_row(
     "values, key",
     [
-        ({**LORA, "dtype": None}, "dtype"),
-        ({**LORA, "dtype": "float32"}, "dtype"),
         ({**LORA, "load_in_4bit": True, "dtype": None}, "dtype"),
         ({**LORA, "lora_target_parameters": ["experts"]}, "lora_target_parameters"),
         ({**BASE, "load_in_4bit": True}, "load_in_4bit"),
@@ -210,6 +208,50 @@ def test_a_default_is_assumed_with_the_release_that_it_is_of(trainer, key, value
 def test_what_is_not_estimated_makes_the_answer_unsure(values, key):
     found = of_text("trl", values, model="")
     assert list(keys(found, "not understood")) == [key]
+
+
+# TRL 1.16, trl/trainer/utils.py: create_model_from_path takes float32 where model_init_kwargs names no dtype, whatever
+# transformers 5 does by itself, and trl/trainer/model_config.py has the same default.
+
+
+def test_the_base_below_adapters_is_in_float32_by_default_and_is_estimated_so():
+    found = of_text("trl", {**LORA, "dtype": None}, model="", on="h100")
+    assert (found.question["base_weights"], found.question["precision"]) == ("fp32", "bf16-mixed")
+    assert found.document.is_sure
+    assert keys(found, "assumed")["dtype"] == "float32"
+    assert why(found, "dtype") == "default of TRL 1.16"
+
+
+def test_a_base_in_float32_holds_two_bytes_a_parameter_more_than_one_in_16_bits():
+    wide, narrow = (of_text("trl", {**LORA, "dtype": dtype}, model="", on="h100") for dtype in ("float32", "bfloat16"))
+    assert wide.document.is_sure
+    assert "base_weights" not in narrow.question
+    held = [base_of(answered(found, {"as_is": True}).memory) for found in (wide, narrow)]
+    assert held[0] - held[1] == 2 * 7_615_616_512  # parameters of Qwen2.5-7B, without adapters
+
+
+def base_of(memory):
+    return next(term.value for _, term in memory.walk() if term.name == "base weights")
+
+
+def test_a_quantised_base_keeps_its_other_weights_as_they_were_loaded():
+    found = of_text("trl", {**LORA, "load_in_4bit": True}, model="", on="h100")
+    assert found.question["upcast_base"] is False
+
+
+def test_deepspeed_casts_the_base_whatever_its_dtype():
+    found = of_text("trl", {**LORA, "dtype": None, "deepspeed": {"zero_optimization": {"stage": 2}}}, model="")
+    assert "base_weights" not in found.question
+
+
+@every_row("script", ["orpo.py", "cpo.py", "online_dpo.py"])
+def test_a_trainer_that_is_estimated_as_another_is_not_sure(script):
+    words = f"accelerate launch examples/scripts/{script} --model_name_or_path Qwen/Qwen2.5-7B --dtype bfloat16"
+    found = of_command(
+        f"{words} --max_length 1024 --per_device_train_batch_size 1 --dataset_train_split train", "8xh100"
+    )
+    assert found.question["objective"] == "dpo"
+    assert list(keys(found, "not understood")) == ["trainer"]
 
 
 @every_row(

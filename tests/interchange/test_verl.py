@@ -222,3 +222,39 @@ def test_empty_files_and_lists_end_in_a_message():
     for text in ("", "[]", "actor_rollout_ref:\n", "null"):
         with pytest.raises(InvalidInput):
             answer(text_source(text, "grpo.yaml"), Asker(on="8xh100", tool="verl"))
+
+
+# ---- The SFT trainer: verl 0.9.1, verl/trainer/sft_trainer.py.
+
+SFT = "torchrun --nproc_per_node 8 -m verl.trainer.sft_trainer model.path=meta-llama/Llama-3.1-8B "
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ("", {"sequence_length": 1024, "micro_batch_size": 8, "global_batch_size": 256, "precision": "bf16-mixed"}),
+        ("data.max_length=4096", {"sequence_length": 4096, "micro_batch_size": 2}),
+        ("data.use_dynamic_bsz=False", {"micro_batch_size": 4}),
+        ("data.use_dynamic_bsz=False data.micro_batch_size_per_gpu=2", {"micro_batch_size": 2}),
+        ("engine.ulysses_sequence_parallel_size=2", {"context_parallel_size": 2, "micro_batch_size": 16}),
+        ("engine.model_dtype=bf16", {"precision": "bf16"}),
+        ("model.lora_rank=32", {"method": "lora", "lora_rank": 32}),
+        ("engine=megatron engine.tensor_model_parallel_size=2", {"runtime": "megatron", "tensor_parallel_size": 2}),
+        ("model.enable_gradient_checkpointing=False", {"recompute": "none"}),
+    ],
+)
+def test_keys_of_the_sft_trainer_decide_options(words, options):
+    found = of_command(SFT + words, on="h100")
+    assert found.document.is_sure
+    assert {name: found.question.get(name) for name in options} == options
+    assert (found.question["objective"], found.question["on"]) == ("sft", "8xh100")
+    assert not {key.key for key in found.document.keys if key.key.startswith("actor_rollout_ref")} - {
+        "actor_rollout_ref.actor.strategy",
+        "actor_rollout_ref.actor.fsdp_config.model_dtype",
+        "actor_rollout_ref.model.enable_gradient_checkpointing",
+    }  # these are defaults that are assumed
+
+
+def test_an_engine_of_the_sft_trainer_that_is_not_estimated_is_said():
+    found = of_command(SFT + "engine=veomni", on="h100")
+    assert [key.key for key in found.document.keys if key.status == "not understood"] == ["engine"]

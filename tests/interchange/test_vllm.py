@@ -433,14 +433,6 @@ def test_the_default_of_an_option_changes_nothing(key, default):
     assert found.document.is_sure, keys(found, "not understood")
 
 
-def test_options_of_the_package_are_all_known():
-    """Every field of EngineArgs of the wheel, where it is installed."""
-    arguments = pytest.importorskip("vllm.engine.arg_utils")
-    fields = {name.replace("_", "-") for name in arguments.EngineArgs.__dataclass_fields__ if not name.startswith("_")}
-    known = vllm_options.TABLE.known | vllm_options.COMPUTED | set(vllm_options.SHORT)
-    assert fields <= known
-
-
 QUESTIONS = [
     {"model": "llama-3.1-8b", "on": "4xh100"},
     {"model": "llama-3.1-70b", "on": "4xh100", "weights": "fp8", "kv_cache": "fp8", "concurrency": 32, "context": 8192},

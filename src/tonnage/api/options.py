@@ -126,8 +126,8 @@ class TrainOptions(TypedDict, total=False):
     lora_dropout: bool | None
     """dropout before the adapters; default: none"""
     base_weights: str | None
-    """a base quantised by bitsandbytes: nf4, nf4-double, fp4, fp4-double or int8 [precision]; default: nf4-double
-    with qlora, else 16 bit
+    """a base quantised by bitsandbytes: nf4, nf4-double, fp4, fp4-double or int8; or fp32, as it was loaded
+    [precision]; default: nf4-double with qlora, else 16 bit
     """
     upcast_base: bool | None
     """norms, embedding and head of a quantised base in fp32, as peft's prepare_model_for_kbit_training leaves them

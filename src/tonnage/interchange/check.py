@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tonnage.documents.interchange.read import ReadDocument
 from tonnage.interchange.formats import Format, format_of, formats
+from tonnage.interchange.here_documents import why_unknown
 from tonnage.interchange.reading import Asker, Machines, Reading, options_of_command
 from tonnage.interchange.source import Source
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
@@ -54,8 +55,19 @@ def understood(source: Source, asker: Asker = NOBODY) -> Understood:
         raise InvalidInput(
             "{file} names no model: say it with --model, such as --model llama-3.1-8b.", file=source.name
         )
+    if why := why_unknown(source.whole_script, question.get("model")):
+        raise InvalidInput(
+            "{file}: the model is {model}, and {why}: say it with --model.",
+            file=source.name,
+            model=shown(question["model"]),
+            why=why,
+        )
     question["on"] = reading.on
     reading.compare_machines()
+    for line in source.unread_lines:
+        reading.notes.append(
+            Message("{file}: the here-document of line {line} is not read.", file=source.name, line=line)
+        )
     return Understood(
         verb=reading.verb,
         question=question,

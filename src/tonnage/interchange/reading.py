@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.documents.interchange.read import KeyDocument, KeyStatus, ReadDocument
+from tonnage.interchange.here_documents import why_unknown
 from tonnage.interchange.source import Source
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.message import Message, listed
@@ -148,7 +149,16 @@ class Reading:
         raise self.wrong(key, Message("one of {names}", names=listed(near[:8])))
 
     def wrong(self, key: str, wanted: str) -> InvalidInput:
-        """The error for a value that a key cannot have."""
+        """The error for a value that a key cannot have; of a script's variable, with the line that sets it."""
+        if why := why_unknown(self.source.whole_script, self.values.get(key)):
+            return InvalidInput(
+                "{file}: {key} must be {wanted}. Got {value}: {why}.",
+                file=self.source.name,
+                key=self.original_name(key),
+                wanted=wanted,
+                value=shown(self.values.get(key)),
+                why=why,
+            )
         return InvalidInput(
             "{file}: {key} must be {wanted}. Got {value}.",
             file=self.source.name,

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from tonnage.interchange.here_documents import parted
 from tonnage.interchange.shell import MAX_LINE, Shell, check_size, joined_quotes, logical_lines, program_name
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.reach import allowed_file, called
@@ -38,13 +39,15 @@ class Command(Struct, frozen=True, kw_only=True):
 
 class Source(Struct, frozen=True, kw_only=True, dict=True):
     """What was given. `name`: of the file, or the words for it; `text`: all of it; `folder`: where files that it names
-    are looked for, None where none may be read; `words`: of a command that was given as words.
+    are looked for, None where none may be read; `words`: of a command that was given as words; `script`: the script
+    that it was taken from, which says its variables and files.
     """
 
     name: str
     text: str
     folder: Path | None = None
     words: tuple[str, ...] = ()
+    script: str = ""
 
     @cached_property
     def kind(self) -> str:
@@ -88,7 +91,17 @@ class Source(Struct, frozen=True, kw_only=True, dict=True):
         """The commands of a script, or the one that was given, with its variables put in."""
         if self.words:
             return (_command(self.words, {}),)
-        return tuple(commands_of(self.text, self.name)) if self.kind == "text" else ()
+        return tuple(commands_of(parted(self.text)[0], self.name)) if self.kind == "text" else ()
+
+    @property
+    def whole_script(self) -> str:
+        """The script that this is, or was taken from; "" of another file."""
+        return self.script or (self.text if self.kind == "text" else "")
+
+    @property
+    def unread_lines(self) -> tuple[int, ...]:
+        """Numbers of the lines of a script whose here-document is not read."""
+        return parted(self.whole_script)[2]
 
     @cached_property
     def mark(self) -> tuple[str, ...]:
@@ -103,7 +116,10 @@ class Source(Struct, frozen=True, kw_only=True, dict=True):
         return ()
 
     def sibling(self, path: str) -> "Source":
-        """A file that this one names, from the folder of this one."""
+        """A file that this one names, from the folder of this one, or as a here-document of it writes it."""
+        written = {PurePath(name): text for name, text in parted(self.whole_script)[1].items()}
+        if PurePath(path) in written:
+            return Source(name=path, text=written[PurePath(path)], folder=self.folder)
         if self.folder is None:
             raise InvalidInput(
                 "{name} names a file, which cannot be read here. Got {path}.", name=self.name, path=shown(path)

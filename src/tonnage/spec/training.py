@@ -37,6 +37,8 @@ class Tuning(Struct, frozen=True, kw_only=True):
     lora_dropout: bool = False
     #: Precision of a quantised base, such as nf4; empty: the base is not quantised.
     base_weights: str = ""
+    #: Whether a base that is not quantised is in fp32 below adapters, and cast for every product.
+    wide_base: bool = False
     #: Whether norms, embedding and head of a quantised base are in fp32.
     upcast_base: bool = False
     #: Layers that train with method freeze, counted from the last.

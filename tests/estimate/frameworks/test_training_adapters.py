@@ -40,6 +40,23 @@ def test_qlora_on_transformers_keeps_norms_embedding_and_head_in_fp32():
     assert inputs == [4 * TOKENS * HIDDEN * LAYERS, 2 * TOKENS * HIDDEN * LAYERS]  # hidden states follow the embedding
 
 
+def test_a_base_in_fp32_holds_four_bytes_a_parameter_below_adapters():
+    wide, narrow = (answer(method="lora", precision="fp16-mixed", base_weights=each) for each in ("fp32", None))
+    bare = leaves(part(narrow, "weights"), "base weights")[0]
+    assert leaves(part(wide, "weights"), "base weights") == [2 * bare]
+    assert leaves(part(wide, "weights"), "adapters") == leaves(part(narrow, "weights"), "adapters")
+    assert wide["step_time"]["value"] > narrow["step_time"]["value"]  # every product reads and casts its weights
+
+
+def test_a_base_in_fp32_is_one_that_autocast_casts():
+    with pytest.raises(InvalidPlan, match=r"fp32 is estimated under autocast.*transformers, ddp, litgpt"):
+        train("tinyllama-1.1b-chat-v1.0", on="8xH100", method="lora", base_weights="fp32", runtime="fsdp2")
+    with pytest.raises(InvalidPlan, match="under autocast"):
+        answer(method="lora", base_weights="fp32")  # fp16 alone: nothing is cast
+    with pytest.raises(InvalidPlan, match="base_weights"):
+        answer(method="qlora", base_weights="fp32")
+
+
 def test_only_a_quantised_base_is_upcast_and_only_where_peft_prepares_it():
     with pytest.raises(InvalidPlan, match="base_weights"):
         answer(method="lora", upcast_base=True)

@@ -185,7 +185,8 @@ class Framework:
         plan, runtime, recipe = self.plan, self.runtime, self.recipe
         adapters = adapters_of(plan, recipe, self.adapter_width)
         autocast = runtime.casts and bool(recipe.master_bytes)
-        parameter = recipe.update_bytes if autocast and adapters is None else bare_base_bytes(runtime, recipe)
+        bare = bare_base_bytes(runtime, recipe, is_wide=plan.tuning.wide_base)
+        parameter = recipe.update_bytes if autocast and adapters is None else bare
         compute = recipe.activation_bytes
         if (
             plan.tuning.upcast_base

@@ -16,6 +16,7 @@ from tonnage.runtimes.parts.base import METHODS
 from tonnage.spec import Tuning
 
 BASES = ("nf4", "nf4-double", "fp4", "fp4-double", "int8")
+WIDE = "fp32"  # a base that is not quantised, in the type of the weights that train
 ALL_LINEAR = "all-linear"
 DEFAULT_RANK = 16
 
@@ -60,10 +61,14 @@ def training_method(model: Model, runtime: TrainingRuntime, recipe: Recipe, o: T
     if chosen == "freeze":
         return Tuning(method=chosen, trainable_layers=_layers(model, o, q))
     base = _base(chosen, bare_base_bytes(runtime, recipe), o, q)
+    if is_wide := base == WIDE:
+        _check_wide(runtime, recipe)
+        base = ""
     targets = q.take("lora_targets", o.lora_targets, ALL_LINEAR, "default", "all linear layers but the head")
     return Tuning(
         method="dora" if chosen == "dora" else "lora",
         base_weights=base,
+        wide_base=is_wide,
         lora_targets=_targets(model, targets),
         lora_rank=q.take("lora_rank", o.lora_rank, DEFAULT_RANK, "default", "usual"),
         lora_dropout=q.take("lora_dropout", o.lora_dropout, False, "default", "none"),
@@ -170,9 +175,29 @@ def _base(method: str, bare: float, o: TrainingOptions, q: Question) -> str:
     if wanted == "16 bit":
         return ""
     name = precision(wanted).name
-    if name not in BASES:
-        raise InvalidPlan("{@base_weights} must be one of {bases}. Got {given}.", bases=listed(BASES), given=wanted)
+    if name not in (*BASES, WIDE) or (name == WIDE and method == "qlora"):
+        others = BASES if method == "qlora" else (*BASES, WIDE)
+        raise InvalidPlan("{@base_weights} must be one of {bases}. Got {given}.", bases=listed(others), given=wanted)
     return name
+
+
+def _check_wide(runtime: TrainingRuntime, recipe: Recipe) -> None:
+    """A base in fp32 is one that autocast casts for its products."""
+    if _loads_wide(runtime) and recipe.master_bytes:
+        return
+    able = [name for name in training_runtimes() if _loads_wide(training_runtime(name))]
+    raise InvalidPlan(
+        "{@base_weights} fp32 is estimated under autocast: with a mixed precision, of the runtimes {able}. Got "
+        "{runtime} with {recipe}.",
+        able=listed(able),
+        runtime=runtime.name,
+        recipe=recipe.name,
+    )
+
+
+def _loads_wide(runtime: TrainingRuntime) -> bool:
+    """Whether users load the base themselves, in a type that autocast then casts."""
+    return runtime.casts and (runtime.upcasts_base or runtime.wide_base)
 
 
 def _targets(model: Model, targets: str) -> str:

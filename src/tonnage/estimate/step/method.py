@@ -39,9 +39,9 @@ def adapters_of(plan: TrainingPlan, recipe: Recipe, width: float) -> Adapters | 
     )
 
 
-def bare_base_bytes(runtime: TrainingRuntime, recipe: Recipe) -> float:
-    """Bytes of a parameter that adapters stand beside, where it is not quantised."""
-    wide = runtime.casts and runtime.wide_base and recipe.master_bytes
+def bare_base_bytes(runtime: TrainingRuntime, recipe: Recipe, *, is_wide: bool = False) -> float:
+    """Bytes of a parameter that adapters stand beside, where it is not quantised. `is_wide`: it was loaded in fp32."""
+    wide = runtime.casts and (runtime.wide_base or is_wide) and recipe.master_bytes
     return recipe.update_bytes if wide else recipe.activation_bytes
 
 

@@ -43,11 +43,11 @@ class Method(Numerics, frozen=True, kw_only=True):
     base_weights: Annotated[
         str | None,
         option(
-            "a base quantised by bitsandbytes: nf4, nf4-double, fp4, fp4-double or int8",
+            "a base quantised by bitsandbytes: nf4, nf4-double, fp4, fp4-double or int8; or fp32, as it was loaded",
             word,
             unit="precision",
             default="nf4-double with qlora, else 16 bit",
-            known=("nf4", "nf4-double", "fp4", "fp4-double", "int8"),
+            known=("nf4", "nf4-double", "fp4", "fp4-double", "int8", "fp32"),
         ),
     ] = None
     upcast_base: Annotated[

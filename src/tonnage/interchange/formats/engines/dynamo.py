@@ -5,7 +5,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.interchange.formats import FORMATS, Format
-from tonnage.interchange.parts.engines import dynamo_workers, sglang_options, trtllm_server, vllm_options
+from tonnage.interchange.parts.engines import (
+    dynamo_requests,
+    dynamo_workers,
+    sglang_options,
+    trtllm_server,
+    vllm_options,
+)
 from tonnage.interchange.parts.engines.dynamo_workers import (
     Worker,
     components,
@@ -31,11 +37,13 @@ UNSURE = ("autoscaling", "scalingAdapter")
 
 def recognises(source: Source) -> int:
     if source.kind in ("yaml", "json"):
-        return SURE if dynamo_workers.manifest(source) else 0
+        return SURE if dynamo_workers.manifest(source) or dynamo_requests.request(source) else 0
     return 11 if any(True for _ in commands_of(source, *PROGRAMS)) else 0
 
 
 def values(source: Source) -> dict[str, Any]:
+    if asked := dynamo_requests.request(source):
+        raise dynamo_requests.refused(asked, source.name)
     tree = dynamo_workers.manifest(source)
     fields_by_key: dict[str, Any] = {key: value for key, value in flattened(tree).items() if key} if tree else {}
     for place, _, fields in components(tree):

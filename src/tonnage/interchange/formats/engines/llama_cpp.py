@@ -195,12 +195,12 @@ def _slots(r: Reading) -> None:
     if slots:
         r.ignore(["no-kv-unified"])
         r.put("concurrency", slots, "parallel")
-        facts = facts_of(r) if slots > 1 and not total else None
-        if slots > 1 and not total and facts is not None:
+        facts = facts_of(r) if not total else None
+        if facts is not None:
             total = facts.context
-        if slots > 1 and not total:
+        if not total:
             r.unsure("parallel", "the context of the model, which slots share, could not be read")
-        elif total:
+        else:
             r.put("context", max(total // slots, 1), *keys, *(["parallel"] if slots > 1 else []))
         if "kv-unified" in unified and r.flag("kv-unified") and slots > 1:
             r.notes.append(

@@ -20,6 +20,7 @@ from tonnage.interchange.parts.engines.servers import Program, Server, Size, com
 from tonnage.interchange.planned_run import PlannedRun
 from tonnage.interchange.reading import Reading
 from tonnage.interchange.source import Source
+from tonnage.kernel.errors import InvalidInput
 
 PROGRAM = Program(
     starts=(("ollama", "run"), ("ollama", "serve"), ("ollama", "start"), ("ollama", "create"), ("ollama", "pull")),
@@ -175,12 +176,28 @@ def _context(r: Reading) -> None:
         put_count(r, key, "context")
     else:
         r.assume("num_ctx", "4096, 32768 or 262144", why="by the memory of all accelerators, at most the model's")
+        if count(r, "OLLAMA_NUM_PARALLEL", 0, 0):
+            _put_default_context(r)
     r.ignore(["OLLAMA_CONTEXT_LENGTH"], why="num_ctx is stronger" if r.has("num_ctx") else "0: by the memory")
     slots = count(r, "OLLAMA_NUM_PARALLEL", 0, 0)
     if slots:
         r.put("concurrency", slots, "OLLAMA_NUM_PARALLEL")
     r.ignore(["OLLAMA_NUM_PARALLEL"])
     r.assume("OLLAMA_NUM_PARALLEL", 1)
+
+
+def _put_default_context(r: Reading) -> None:
+    """Slots are made for the whole context, also where nobody says it: of a number of users alone, less is asked."""
+    from tonnage.catalogue import cluster
+    from tonnage.runtimes import serving_runtime
+
+    try:
+        machines, facts = cluster(r.on), facts_of(r)
+    except InvalidInput:  # no accelerators are named, as the answer says
+        return
+    total = machines.accelerator.memory.usable_bytes * machines.accelerators_per_node
+    tokens = next(tokens for least, tokens in serving_runtime("ollama").context_steps if total >= least)
+    r.question["context"] = min(tokens, facts.context) if facts and facts.context else tokens
 
 
 def _layers(r: Reading) -> None:

@@ -128,4 +128,4 @@ def with_variables(r: Reading, own: Layer) -> Source:
     }
     lines = [f"{name}={value}" for name, value in known.items() if value or name.endswith("ID")]
     text = "\n".join([*lines, opened(r.source.text)])
-    return Source(name=r.source.name, text=text, folder=r.source.folder)
+    return Source(name=r.source.name, text=text, folder=r.source.folder, script=r.source.whole_script)

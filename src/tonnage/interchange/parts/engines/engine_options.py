@@ -83,7 +83,7 @@ class Options(Struct, frozen=True, kw_only=True, dict=True):
                 needs(r, below, values, why)
         for key, why in self.unsure.items():
             for below in with_section(r, key):
-                r.needs_default(below, why=why)
+                r.needs_default(below, [], why=why)
         r.ignore([f"{name}." for name in self.all_ignored])
 
 

@@ -16,6 +16,7 @@ SWITCHES = names("""
     models-autoload jinja no-jinja reasoning-preserve ui webui no-ui no-webui agent no-agent ag cnv conversation
     no-cnv no-conversation single-turn st interactive i interactive-first if multiline-input mli in-prefix-bos
     no-display-prompt color simple-io log-jsonl cors-credentials ui-mcp-proxy list-devices cpu-moe-draft cmoed
+    cache-list completion-bash usage
     spec-default no-mlock prefill-assistant no-prefill-assistant kv-offload-draft verbose-prompt show-timings
     no-show-timings skip-chat-parsing no-skip-chat-parsing lora-init-without-apply spec-draft-backend-sampling
     no-spec-draft-backend-sampling spec-draft-cpu-moe embd-gemma-default fim-qwen-1.5b-default fim-qwen-3b-default
@@ -159,8 +160,10 @@ IGNORED = names("""
     spec-draft-backend-sampling no-spec-draft-backend-sampling spec-draft-sampling spec-ngram-mod-n-match
     spec-ngram-simple-size-n spec-ngram-simple-min-hits spec-ngram-map-k-size-n spec-ngram-map-k-min-hits
     spec-ngram-map-k4v-size-n spec-ngram-map-k4v-min-hits spec-ngram-size-n spec-ngram-min-hits
+    cache-list completion-bash usage
 """)
 MULTIMODAL = "images and sounds are not estimated yet"
+SEVERAL_MODELS = "several models at the same time are not estimated"
 ON = ("on", "true", "1", "enabled")
 HARMLESS = {
     "flash-attn": (("on", "auto", "true", "1"), "scores of attention are written"),
@@ -172,6 +175,14 @@ HARMLESS = {
     "spec-draft-ngl": (("99", "999", "all", "auto", "-1"), "the model that drafts is on the accelerator here"),
     "backend-sampling": (("false",), NO_OPTION),
     "bs": (("false",), NO_OPTION),
+    "mtmd-batch-max-tokens": (("1024",), MULTIMODAL),
+    "video-fps": (("4", "4.0"), MULTIMODAL),
+    "video-timestamp-interval": (("5000",), MULTIMODAL),
+    "op-offload": (ON, KERNELS),
+    "mmproj-offload": (ON, MULTIMODAL),
+    "models-max": (("4",), SEVERAL_MODELS),
+    "spec-draft-p-split": (("0.1",), NO_OPTION),
+    "draft-p-split": (("0.1",), NO_OPTION),
 }
 UNSURE = {
     "override-tensor": "only whole layers, or their experts, are placed here",
@@ -180,24 +191,20 @@ UNSURE = {
     "no-repack": KERNELS,
     "no-host": NO_OPTION,
     "no-op-offload": KERNELS,
-    "op-offload": KERNELS,
     "rpc": "accelerators of other machines over the network are not timed",
     "no-cont-batching": "requests are batched as they come here",
     "override-kv": "a change of the model that is not estimated",
     "control-vector": NO_OPTION,
     "control-vector-scaled": NO_OPTION,
     "control-vector-layer-range": NO_OPTION,
-    **dict.fromkeys(
-        ("mmproj", "mmproj-url", "mmproj-offload", "no-mmproj-offload", "mmproj-device", "mmdev"), MULTIMODAL
-    ),
-    **dict.fromkeys(("image-min-tokens", "image-max-tokens", "mtmd-batch-max-tokens", "video-fps"), MULTIMODAL),
-    **dict.fromkeys(("video-timestamp-interval", "video-ffmpeg-dir", "model-vocoder", "mv"), MULTIMODAL),
+    **dict.fromkeys(("mmproj", "mmproj-url", "no-mmproj-offload", "mmproj-device", "mmdev"), MULTIMODAL),
+    **dict.fromkeys(("image-min-tokens", "image-max-tokens", "video-ffmpeg-dir", "model-vocoder", "mv"), MULTIMODAL),
     **dict.fromkeys(
         ("embedding", "embeddings", "rerank", "reranking", "pooling"), "a model that pools is not estimated"
     ),
-    **dict.fromkeys(("models-dir", "models-preset", "models-max"), "several models at the same time are not estimated"),
+    **dict.fromkeys(("models-dir", "models-preset"), SEVERAL_MODELS),
     **dict.fromkeys(("spec-draft-type-k", "spec-draft-type-v", "spec-draft-ctx-size", "spec-draft-device"), NO_OPTION),
-    **dict.fromkeys(("spec-draft-p-min", "spec-draft-p-split", "spec-default", "cpu-moe-draft", "cmoed"), NO_OPTION),
+    **dict.fromkeys(("spec-draft-p-min", "spec-default", "cpu-moe-draft", "cmoed"), NO_OPTION),
     "kv-unified-per-slot": NO_OPTION,
     **dict.fromkeys(
         names("""

@@ -58,6 +58,7 @@ IGNORED = names("""
     lora_config.trtllm_modules_to_hf_modules enable_lora speculative_config.eagle3_one_model
     speculative_config.load_format attention_dp_config.batching_wait_iters attention_dp_config.timeout_iters
     attention_dp_config.enable_balance sampler_type gather_generation_logits max_concurrency
+    sampler_force_async_worker
 """)
 HARMLESS = {
     "backend": (("pytorch",), "the rules are those of the PyTorch backend"),
@@ -108,6 +109,13 @@ UNSURE = {
     "mm_encoder_config": "images and sounds are not estimated yet",
     "attention_dp_config": NO_OPTION,
     "layer_wise_benchmarks_config": NO_OPTION,
+    "decoding_config": "its newer name is speculative_config",
+    "enable_sleep": "its allocator is not estimated",
+    "kv_connector_config": "a cache in another place is not estimated",
+    "ray_placement_config": "where its workers are placed is not read",
+    "use_cute_dsl_blockscaling_mm": KERNELS,
+    "use_cute_dsl_blockscaling_bmm": KERNELS,
+    "disable_flashinfer_sampling": KERNELS,
 }
 TABLE = Options(
     tool="TensorRT-LLM",

@@ -121,6 +121,7 @@ IGNORED = names("""
     enable-ep-weight-filter expert-placement-strategy disable-nccl-for-dp-synchronization
 """)
 # option -> values that change nothing, and why others may change something
+MULTIMODAL = "images and sounds are not estimated yet, only the weights of their towers"
 HARMLESS = {
     "runner": (("auto", "generate"), "a model that pools is not estimated"),
     "task": (("auto", "generate"), "a model that pools is not estimated"),
@@ -179,14 +180,18 @@ HARMLESS = {
     "dbo-decode-token-threshold": (("32",), NO_OPTION),
     "dbo-prefill-token-threshold": (("512",), NO_OPTION),
     "sleep-mode-backend": (("cumem",), NO_OPTION),
+    "dcp-kv-cache-interleave-size": (("1",), NO_OPTION),
+    "cp-kv-cache-interleave-size": (("1",), NO_OPTION),
+    "video-pruning-method": (("evs",), MULTIMODAL),
+    "mm-device-do-normalize": (("true",), MULTIMODAL),
+    "mm-encoder-fp8-scale-save-margin": (("1.5",), MULTIMODAL),
+    "model-weights": (("",), "weights from another place than the config"),
 }
-MULTIMODAL = "images and sounds are not estimated yet, only the weights of their towers"
 UNSURE = {
     **dict.fromkeys(("limit-mm-per-prompt", "enable-mm-embeds", "skip-mm-profiling", "mm-encoder-only"), MULTIMODAL),
-    **dict.fromkeys(("video-pruning-rate", "video-pruning-method", "disable-chunked-mm-input"), MULTIMODAL),
-    **dict.fromkeys(("mm-encoder-attn-backend", "mm-encoder-attn-dtype", "mm-device-do-normalize"), MULTIMODAL),
-    **dict.fromkeys(("mm-encoder-fp8-scale-path", "mm-encoder-fp8-scale-save-path"), MULTIMODAL),
-    **dict.fromkeys(("mm-encoder-fp8-scale-save-margin", "enable-tower-connector-lora"), MULTIMODAL),
+    **dict.fromkeys(("video-pruning-rate", "disable-chunked-mm-input", "mm-encoder-attn-backend"), MULTIMODAL),
+    **dict.fromkeys(("mm-encoder-attn-dtype", "mm-encoder-fp8-scale-path"), MULTIMODAL),
+    **dict.fromkeys(("mm-encoder-fp8-scale-save-path", "enable-tower-connector-lora"), MULTIMODAL),
     "language-model-only": "the weights of towers are counted here",
     "kv-cache-memory-bytes": "the cache gets what gpu_memory_utilization leaves here",
     "num-gpu-blocks-override": "the cache gets what gpu_memory_utilization leaves here",
@@ -235,8 +240,6 @@ UNSURE = {
     "quantization-param-path": NO_OPTION,
     "dcp-comm-backend": NO_OPTION,
     "dcp-q-replicate": NO_OPTION,
-    "dcp-kv-cache-interleave-size": NO_OPTION,
-    "cp-kv-cache-interleave-size": NO_OPTION,
     "monokernel": KERNELS,
     "ir-op-priority": KERNELS,
     "kernel-config": KERNELS,
@@ -254,7 +257,6 @@ UNSURE = {
     "diffusion-config": NO_OPTION,
     "aux-output-config": NO_OPTION,
     "model-class-overrides": "a change of the model that is not estimated",
-    "model-weights": "weights from another place than the config",
     "preemption-mode": NO_OPTION,
     "multi-step-stream-outputs": NO_OPTION,
 }

@@ -169,16 +169,29 @@ def _targets(r: Reading) -> None:
     r.assume(key, targets_of_family, "lora_targets", why=why)
 
 
-def warn_of_wide_base(r: Reading, loads: str) -> None:
-    """Frozen weights in fp32 take twice what is estimated, and products with 4-bit ones then compute in fp32."""
+def read_base(r: Reading, loads: str, reason: str, *, is_trl: bool) -> None:
+    """The type of the weights that adapters stand beside. `loads`: where `dtype` is not there, `reason` so. Products
+    with 4-bit weights compute in the type of `dtype` (TRL, trainer/utils.py: get_quantization_config), and TRL's
+    trainers leave norms, embedding and head in it.
+    """
     named = r.text("dtype", loads).removeprefix("torch.").lower()
-    if DTYPES.get(named) != "fp32" or "mixed" not in str(r.question.get("precision", "")):
-        return
     base = str(r.question.get("base_weights", ""))
+    if DTYPES.get(named) != "fp32" or "mixed" not in str(r.question.get("precision", "")):
+        if is_trl and base and r.question["runtime"] in ("transformers", "ddp"):
+            key = "load_in_4bit" if base.startswith(("nf4", "fp4")) else "load_in_8bit"
+            r.put("upcast_base", False, key, why="TRL leaves norms, embedding and head as they were loaded")
+        return
     if base.startswith(("nf4", "fp4")):
         why = "bitsandbytes computes in the type of dtype: fp32 takes more memory and time than is estimated"
+    elif not base and r.question.get("method") in ("lora", "dora") and r.question["runtime"] in ("transformers", "ddp"):
+        if r.has("dtype"):
+            r.put("base_weights", "fp32", "dtype")
+        else:
+            r.assume("dtype", named, "base_weights", why=reason)
+            r.question["base_weights"] = "fp32"
+        return
     elif not base and r.question.get("method") in ("lora", "dora") and r.question["runtime"] != "deepspeed":
-        why = "frozen weights in fp32 are twice what is estimated: 16 bits"
+        why = "frozen weights in fp32 are estimated with ddp and transformers alone: 16 bits are"
     else:
         return
     has_type = r.has("dtype")

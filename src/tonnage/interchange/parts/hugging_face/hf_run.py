@@ -310,10 +310,10 @@ def _precision(r: Reading, flag: str, mixed: str, version: str, trl: bool) -> No
         r.ignore(["dtype"], why="DeepSpeed casts the weights")
         keys = [key for key in ("bf16", "fp16", "mixed_precision") if r.has(key)]
         r.put("precision", r.question["precision"], *keys)
-        hf_model.warn_of_wide_base(r, loads)
+        hf_model.read_base(r, loads, why, is_trl=trl)
         return
     hf_model.read_precision(r, flag, mixed if not flag else "", loads, why)
-    hf_model.warn_of_wide_base(r, loads)
+    hf_model.read_base(r, loads, why, is_trl=trl)
 
 
 def _hint(r: Reading) -> str:

@@ -20,12 +20,18 @@ TRAINERS = {
     "reward": "sft",
     "distillation": "distillation",
     "gkd": "distillation",
+    "online_dpo": "dpo",
+    "orpo": "dpo",
+    "cpo": "dpo",
 }
 CLOSE = {
     "rloo": "RLOO is estimated as GRPO, without the reference model that its beta needs",
     "kto": "KTO is estimated as DPO, which has two sequences of each pair",
     "reward": "a reward model is estimated as the model with its head",
     "gkd": "GKD is estimated as distillation",
+    "online_dpo": "online DPO is estimated as DPO, without the generation of its completions",
+    "orpo": "ORPO is estimated as DPO, which has a reference model besides",
+    "cpo": "CPO is estimated as DPO, which has a reference model besides",
 }
 PROMPT = 512  # tokens of a prompt, max_prompt_length of TRL before 0.27; TRL 1.16 does not cut prompts
 # Names that only TRL's configs have, with the trainers that they are of; () of several.
@@ -78,7 +84,8 @@ HARMLESS = names(
     "reward_funcs normalize_advantages reward_clip_range desirable_weight undesirable_weight disable_dropout "
     "center_rewards_coefficient teacher_model_revision teacher_model_init_kwargs pad_to_multiple_of "
     "precompute_ref_batch_size eval_packing router_aux_loss_coef max_prompt_length loss_type gradient_checkpointing "
-    "use_adaptive_entropy entropy_coef_min entropy_coef_max entropy_coef_delta entropy_target"
+    "lmbda seq_kd max_new_tokens use_adaptive_entropy entropy_coef_min entropy_coef_max entropy_coef_delta "
+    "entropy_target"
 )
 KEYS = names(
     "max_length packing packing_strategy padding_free activation_offloading precompute_ref_log_probs sync_ref_model "
@@ -91,7 +98,9 @@ KEYS = names(
 def trainer_of(values: dict[str, object], hint: str) -> str:
     """The trainer: what a script or a file is called, else what its keys are of."""
     lower = hint.lower()
-    for name in ("grpo", "dpo", "rloo", "kto", "reward", "distillation", "gkd", "sft"):
+    if "online_dpo" in lower:
+        return "online_dpo"
+    for name in ("orpo", "cpo", "grpo", "dpo", "rloo", "kto", "reward", "distillation", "gkd", "sft"):
         if name in lower:
             return name
     votes = [one for key, trainers in SIGNS.items() if key in values for one in trainers]
@@ -105,7 +114,7 @@ def read_trainer(r: Reading, trainer: str) -> None:
     if trainer in CLOSE:
         r.values.setdefault("trainer", trainer)
         r.unsure("trainer", CLOSE[trainer])
-    if objective in ("grpo", "distillation"):
+    if objective in ("grpo", "distillation") and trainer != "gkd":
         _generated(r)
     else:
         _written_length(r)
@@ -119,7 +128,7 @@ def read_trainer(r: Reading, trainer: str) -> None:
     r.ignore([key, "trainer"])
     if r.has("disable_dropout"):
         r.put("dropout", False if r.flag("disable_dropout") else None, "disable_dropout")
-    elif trainer in ("dpo", "kto", "reward"):
+    elif trainer in ("dpo", "kto", "reward", "gkd", "online_dpo", "orpo", "cpo"):
         r.assume("disable_dropout", True, "dropout", why=default_of(*TRL))
         r.question["dropout"] = False
     r.ignore([*HARMLESS, *(f"{name}." for name in HARMLESS if name.endswith("kwargs"))])

@@ -254,6 +254,7 @@ def _sizes(r: Reading, section: str, stage: int) -> None:
         expect(r, [f"{section}{name}"], usual, why="what it changes is not estimated")
     r.ignore([f"{section}{name}" for name in ZERO_HARMLESS])
     for part in ("zenflow", "leaf_module"):
+        r.needs_default(f"{section}{part}", why="what it changes is not estimated")
         for key in r.under(f"{section}{part}."):
             r.unsure(key, "what it changes is not estimated")
 

@@ -104,7 +104,9 @@ def form_that_reads(source: Source) -> Format | None:
 
 def _source_of(command: Command, outer: Source) -> Source:
     words = _words(command)
-    return Source(name=outer.name, text=shlex.join(words), folder=outer.folder, words=tuple(words))
+    return Source(
+        name=outer.name, text=shlex.join(words), folder=outer.folder, words=tuple(words), script=outer.whole_script
+    )
 
 
 def _words(command: Command) -> list[str]:
@@ -168,7 +170,9 @@ def the_one(r: Reading, commands: Sequence[CarriedCommand]) -> tuple[CarriedComm
     places = {(one.where, one.form.name) for one in commands}
     if len(places) == 1 and first.form.verbs == ("serve",):
         text = "\n".join(shlex.join(_words(one.command)) for one in commands)
-        return first, Source(name=f"{r.source.name}, its commands", text=text, folder=r.source.folder)
+        return first, Source(
+            name=f"{r.source.name}, its commands", text=text, folder=r.source.folder, script=r.source.whole_script
+        )
     names = [one.where or shlex.join(one.command.words[:4]) for one in commands]
     raise InvalidInput(
         "{file} carries several commands that train or serve: {names}. Give the one that you mean.",

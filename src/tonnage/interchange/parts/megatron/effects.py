@@ -130,6 +130,8 @@ NOT_ESTIMATED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "use-grouped-gemm-for-dense-mlp": (),
         "use-grouped-gemm-for-shared-expert": (),
         "use-kitchen-attention": (),
+        "kitchen-config-file": (),
+        "kitchen-recipe-number": (),
         "use-te-activation-func": (),
     },
     "the checkpoint says it, and is not read: give the dimensions and sizes": {

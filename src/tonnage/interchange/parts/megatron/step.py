@@ -80,6 +80,7 @@ def _recompute(r: Reading) -> None:
         modules = [*modules, "moe"]
         r.put("recompute", granularity or "selective", "moe-layer-recompute")
         granularity = granularity or "selective"
+    r.ignore(["moe-layer-recompute"])
     if modules and granularity == "selective" and set(modules) <= set(MODULES):
         r.put("recompute_modules", ",".join(modules), "recompute-modules")
     elif modules and granularity == "selective":

@@ -164,7 +164,7 @@ OTHERS: dict[str, tuple[tuple[object, ...], str]] = {
     "relora_prune_method": (("magnitude",), "ReLoRA is estimated as LoRA"),
     "lisa_n_layers": ((), "LISA is not estimated: all layers train"),
     "lisa_step_interval": ((), "LISA is not estimated: all layers train"),
-    "lisa_layers_attribute": ((), "LISA is not estimated: all layers train"),
+    "lisa_layers_attribute": (("model.layers",), "LISA is not estimated: all layers train"),
     "image_size": ((), NOT_ESTIMATED),
     "dense_mixer": ((), NOT_ESTIMATED),
     "liger_kernel_impl": ((), NOT_ESTIMATED),

@@ -95,7 +95,7 @@ def read_run(r: Reading) -> None:
     else:
         read_fsdp(r)
     read_model(r, is_megatron)
-    _rest(r)
+    read_rest(r)
 
 
 def _batch(r: Reading) -> None:
@@ -115,19 +115,19 @@ def _batch(r: Reading) -> None:
         r.assume(f"{ACTOR}ppo_max_token_len_per_gpu", 16384, "micro_batch_size")
         tokens *= size(r, f"{ACTOR}ulysses_sequence_parallel_size", 1)
         keys = (f"{ACTOR}ppo_max_token_len_per_gpu", f"{ACTOR}use_dynamic_bsz")
-        r.put("micro_batch_size", _fitting(r, max(1, tokens // length), prompts * samples), *keys)
+        r.put("micro_batch_size", fitting(r, max(1, tokens // length), prompts * samples), *keys)
     elif r.has(f"{ACTOR}ppo_micro_batch_size_per_gpu"):
         key = f"{ACTOR}ppo_micro_batch_size_per_gpu"
         r.put("micro_batch_size", size(r, key), key)
     elif r.has(f"{ACTOR}ppo_micro_batch_size"):
         key = f"{ACTOR}ppo_micro_batch_size"
-        r.put("micro_batch_size", max(1, size(r, key) // _replicas(r)), key)
+        r.put("micro_batch_size", max(1, size(r, key) // replicas(r)), key)
     else:
         raise InvalidInput(
             "{file} needs actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu, or use_dynamic_bsz.",
             file=r.source.name,
         )
-    per_gpu = r.question["micro_batch_size"] * _replicas(r)
+    per_gpu = r.question["micro_batch_size"] * replicas(r)
     if prompts * samples % per_gpu:
         raise InvalidInput(
             "{file}: ppo_mini_batch_size {prompts} x n {samples} must be a multiple of {micro} sequences of a "
@@ -136,18 +136,18 @@ def _batch(r: Reading) -> None:
             prompts=prompts,
             samples=samples,
             micro=r.question["micro_batch_size"],
-            replicas=_replicas(r),
+            replicas=replicas(r),
         )
     _steps(r, prompts)
 
 
-def _fitting(r: Reading, most: int, total: int) -> int:
+def fitting(r: Reading, most: int, total: int) -> int:
     """The largest micro-batch up to `most` whose replicas divide the batch."""
-    per_replica = max(1, total // _replicas(r))
+    per_replica = max(1, total // replicas(r))
     return next(count for count in range(min(most, per_replica), 0, -1) if per_replica % count == 0)
 
 
-def _replicas(r: Reading) -> int:
+def replicas(r: Reading) -> int:
     """Ranks that see different sequences."""
     if r.text(f"{ACTOR}strategy", "fsdp") == "megatron":
         shared = size(r, f"{MEGATRON}tensor_model_parallel_size", 1)
@@ -191,8 +191,8 @@ def _algorithm(r: Reading, is_megatron: bool) -> None:
     else:
         if name in (*WITH_CRITIC, *WITHOUT):
             r.put("objective", objective, key)
-        r.question["objective"] = objective
         r.assume(key, "gae", "objective")
+        r.question["objective"] = objective
     _reference(r, objective)
     scored = on(r, "reward_model.enable") or on(r, "reward.reward_model.enable")
     if objective == "ppo" and not scored:
@@ -246,13 +246,16 @@ def _engine(r: Reading, is_megatron: bool) -> None:
     r.ignore([f"{ROLLOUT}nnodes", f"{ROLLOUT}n_gpus_per_node", f"{ARM}hybrid_engine"])
 
 
-def _rest(r: Reading) -> None:
+def read_rest(r: Reading) -> None:
     """What decides nothing: all other keys that veRL has, and sections that are open to any name."""
     r.ignore(OPEN)
     for key in [key for key in r.values if ".profiler." in key or ".checkpoint." in key or key.endswith("_target_")]:
         r.ignore([key])
-    for key in (f"{ACTOR}freeze_vision_tower", f"{ACTOR}use_prefix_grouper", f"{ACTOR}qat.enable"):
+    trained_in_4_bits = [key for key in r.values if key.endswith(".qat.enable")]
+    for key in (f"{ACTOR}freeze_vision_tower", f"{ACTOR}use_prefix_grouper", *trained_in_4_bits):
         r.needs_default(key, "false", "False", why="it is not estimated")
+    r.ignore([key for key in r.values if ".qat." in key], why="no weights train in 4 bits")
+    r.ignore([key for key in r.values if ".turbo_config." in key], why="of the strategy fsdp_turbo alone")
     if r.text("trainer.v1.trainer_mode", "sync") not in ("sync", "colocate_async"):
         r.unsure(
             "trainer.v1.trainer_mode", "the engine and the actor have machines of their own, which is not estimated"
