@@ -8,9 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.documents.interchange.read import ReadDocument
+from tonnage.interchange.advised import advised
 from tonnage.interchange.formats import Format, format_of, formats
 from tonnage.interchange.reading import Asker, Machines, Reading, options_of_command
-from tonnage.interchange.source import Source
+from tonnage.interchange.source import COMMAND, Source
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.question.read import in_fields
@@ -27,13 +28,16 @@ MOST = 5  # keys that were not understood, in an error
 
 
 class Understood(Struct, frozen=True, kw_only=True):
-    """What a file asks: the verb, the question, the keys that decide each of its options, and every key."""
+    """What a file asks: the verb, the question, the keys that decide each of its options, and every key. `kind`: of
+    the source, "command" where it carries one.
+    """
 
     verb: str
     question: Mapping[str, Any]
     origins: Mapping[str, tuple[str, ...]]
     document: ReadDocument
     notes: tuple[str, ...] = ()
+    kind: str = COMMAND
 
 
 def understood(source: Source, asker: Asker = NOBODY) -> Understood:
@@ -62,6 +66,7 @@ def understood(source: Source, asker: Asker = NOBODY) -> Understood:
         origins=origins,
         document=replace(reading.document(form.known()), verb=_verb(reading), asks=question),
         notes=tuple(reading.notes),
+        kind=COMMAND if reading.inside else source.kind,
     )
 
 
@@ -97,7 +102,13 @@ def marked(answer: "Answer", found: Understood, given: Sequence[str] | set[str] 
         if option in entries and option not in given:
             entry = entries[option]
             entries[option] = replace(entry, origin="file", keys=keys) if entry.origin == "given" else entry
-    return replace(answer, question=entries, read=found.document, warnings=(*answer.warnings, *found.notes))
+    return replace(
+        answer,
+        question=entries,
+        read=found.document,
+        advice=advised(answer.advice, found.document, found.kind),
+        warnings=(*answer.warnings, *found.notes),
+    )
 
 
 def recognised(source: Source, asker: Asker = NOBODY) -> Format:

@@ -126,6 +126,8 @@ def _asked(log: Log, failure: Failure, run: Run, warnings: list[str]) -> _Asked:
     verb = failure.tool.verb or (SERVE if failure.phase == "serving" else TRAIN)
     verb = understood.verb if understood is not None else verb
     given = {name: value for name, value in (("model", run.asker.model), ("on", run.asker.on)) if value}
+    if understood is not None and "on" in given:
+        given["on"] = understood.question["on"]  # an accelerator alone has got the command's number of them
     given |= run.options(verb) if run.options is not None else {}
     question = {**(understood.question if understood is not None else {}), **given}
     if failure.tool.runs and verb == failure.tool.verb:

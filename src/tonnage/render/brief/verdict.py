@@ -254,6 +254,7 @@ def _fits_with(move: Mapping[str, Any]) -> str:
     machine = move["change"].get("on")
     unsaid = ("on", *FOLLOWING) if machine else ("on",)
     rest = " ".join(flag(name, value) for name, value in move["change"].items() if name not in unsaid)
+    rest = rest if machine else flags_of(move)
     if machine:
         short = rest and len(rest) <= MAX_OPTION - len(machine)
         return (

@@ -13,8 +13,9 @@ from typing import Any
 Flag = str | Mapping[str, str]
 
 _HF: Mapping[str, Flag] = {
+    "num_microbatches": "--gradient_accumulation_steps {value}",
     "micro_batch_size": "--per_device_train_batch_size {value}",
-    "recompute": "--gradient_checkpointing true",
+    "recompute": {"full": "--gradient_checkpointing true", "none": "--gradient_checkpointing false"},
     "liger": "--use_liger_kernel true",
     "optimizer": {"adamw-8bit": "--optim adamw_8bit"},
     "precision": {"bf16-mixed": "--bf16 true"},
@@ -35,7 +36,11 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
         "enforce_eager": "--enforce-eager",
         "graph_sizes": "--max-cudagraph-capture-size {value}",
         "kv_cache": {"fp8": "--kv-cache-dtype fp8"},
-        "weights": {"fp8": "--quantization fp8", "nf4": "--quantization bitsandbytes"},
+        "weights": {
+            "fp8": "--quantization fp8",
+            "awq": "--quantization awq",
+            "nf4": "--quantization bitsandbytes",
+        },
         "tensor_parallel_size": "--tensor-parallel-size {value}",
         "pipeline_parallel_size": "--pipeline-parallel-size {value}",
         "expert_parallel_size": "--enable-expert-parallel",
@@ -50,7 +55,7 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
         "enforce_eager": "--cuda-graph-backend-decode disabled",
         "graph_sizes": "--cuda-graph-max-bs-decode {value}",
         "kv_cache": {"fp8": "--kv-cache-dtype fp8_e5m2"},
-        "weights": {"fp8": "--quantization fp8"},
+        "weights": {"fp8": "--quantization fp8", "awq": "--quantization awq"},
         "tensor_parallel_size": "--tp-size {value}",
         "pipeline_parallel_size": "--pp-size {value}",
         "expert_parallel_size": "--ep-size {value}",
@@ -87,6 +92,8 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
         "kv_cache": {"q8_0": "-fa on -ctk q8_0 -ctv q8_0", "fp8": "-fa on -ctk q8_0 -ctv q8_0"},
         "layers_on_accelerator": "-ngl {value}",
         "expert_layers_on_host": "--n-cpu-moe {value}",
+        "pipeline_parallel_size": "-sm layer",
+        "tensor_parallel_size": "-sm row",
         "attention": "-fa on",
     },
     "ollama": {
@@ -98,6 +105,7 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
             "fp8": "OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE=q8_0",
         },
         "layers_on_accelerator": "PARAMETER num_gpu {value}",
+        "pipeline_parallel_size": "OLLAMA_SCHED_SPREAD=1",
         "attention": "OLLAMA_FLASH_ATTENTION=1",
         "stop_others": "OLLAMA_MAX_LOADED_MODELS=1",
     },
@@ -111,7 +119,8 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
     },
     "axolotl": {
         "micro_batch_size": "micro_batch_size: {value}",
-        "recompute": "gradient_checkpointing: true",
+        "num_microbatches": "gradient_accumulation_steps: {value}",
+        "recompute": {"full": "gradient_checkpointing: true", "none": "gradient_checkpointing: false"},
         "sequence_length": "sequence_len: {value}",
         "liger": "liger_fused_linear_cross_entropy: true",
         "optimizer": {"adamw-8bit": "optimizer: adamw_8bit"},
@@ -130,7 +139,11 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
     },
     "llamafactory": {
         "micro_batch_size": "per_device_train_batch_size: {value}",
-        "recompute": "disable_gradient_checkpointing: false",
+        "num_microbatches": "gradient_accumulation_steps: {value}",
+        "recompute": {
+            "full": "disable_gradient_checkpointing: false",
+            "none": "disable_gradient_checkpointing: true",
+        },
         "sequence_length": "cutoff_len: {value}",
         "liger": "enable_liger_kernel: true",
         "optimizer": {"adamw-8bit": "optim: adamw_8bit"},
@@ -141,8 +154,34 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
         "offload_optimizer": "deepspeed: ds_z3_offload_config.json",
         "data_loader_workers": "dataloader_num_workers: {value}",
     },
+    "ms-swift": {
+        **_HF,
+        "sequence_length": "--max_length {value}",
+        "optimizer": {"adamw-8bit": "--optim adamw_8bit"},
+        "method": {"lora": "--tuner_type lora", "qlora": "--tuner_type lora --quant_method bnb --quant_bits 4"},
+        "base_weights": "--quant_method bnb --quant_bits 4",
+        "zero_stage": {"3": "--deepspeed zero3", "2": "--deepspeed zero2"},
+        "offload_optimizer": "--deepspeed zero3_offload",
+    },
+    "verl": {
+        "micro_batch_size": "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu={value}",
+        "recompute": {
+            "full": "actor_rollout_ref.model.enable_gradient_checkpointing=True",
+            "none": "actor_rollout_ref.model.enable_gradient_checkpointing=False",
+        },
+        "offload_optimizer": "actor_rollout_ref.actor.fsdp_config.offload_policy=True",
+        "offload_activations": "actor_rollout_ref.model.enable_activation_offload=True",
+        "context_parallel_size": "actor_rollout_ref.actor.ulysses_sequence_parallel_size={value}",
+    },
+    "openrlhf": {
+        "zero_stage": "--ds.zero-stage {value}",
+        "offload_optimizer": "--ds.adam-offload",
+        "tensor_parallel_size": "--ds.tensor-parallel-size {value}",
+        "context_parallel_size": "--ds.ring-attn-size {value}",
+    },
     "unsloth": {
         "micro_batch_size": "per_device_train_batch_size={value}",
+        "num_microbatches": "gradient_accumulation_steps={value}",
         "recompute": 'use_gradient_checkpointing="unsloth"',
         "sequence_length": "max_seq_length={value}",
         "optimizer": {"adamw-8bit": 'optim="adamw_8bit"'},
@@ -172,6 +211,7 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
     },
     "deepspeed": {
         "micro_batch_size": '"train_micro_batch_size_per_gpu": {value}',
+        "num_microbatches": '"gradient_accumulation_steps": {value}',
         "zero_stage": '"zero_optimization": {"stage": {value}}',
         "offload_optimizer": '"offload_optimizer": {"device": "cpu"}',
         "offload_parameters": '"offload_param": {"device": "cpu"}',
@@ -219,6 +259,7 @@ OF_HOST: Mapping[str, Flag] = {
     "shm_size": "docker run --shm-size={value} (or --ipc=host)",
     "host_memory_limit": "#SBATCH --mem={value} (a container: --memory, resources.limits.memory)",
 }
+OFF = (False, None, "none")  # values that a flag without one turns on
 NO_PYTORCH = frozenset({"llama-cpp", "ollama", "jax", "host"})
 
 
@@ -232,4 +273,6 @@ def flag_of(tool: str, option: str, value: Any) -> str | None:
     if own is None:
         return None
     template = own if isinstance(own, str) else own.get(str(value))
+    if own is template and "{value}" not in own and value in OFF:
+        return None
     return None if template is None else template.replace("{value}", str(value))

@@ -1,0 +1,80 @@
+"""Suggestions under a checked file in the words of its tool: its flags, or the keys that the file has."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from tonnage.documents.advice import Advice
+from tonnage.documents.interchange.read import ReadDocument
+from tonnage.interchange.diagnose.fixes.estimated import option_in_words_of
+from tonnage.interchange.formats import formats
+
+DEEPSPEED, OLLAMA = "deepspeed", "ollama"
+ZERO = ("zero_stage", "offload_optimizer", "offload_parameters")  # options of DeepSpeed's config, whoever starts it
+AS_KEY = {
+    "yaml": "{key}: {value}",
+    "toml": "{key} = {value}",
+    "json": '"{key}": {value}',
+    OLLAMA: "PARAMETER {key} {value}",
+}
+_FLAG = re.compile(r"--([A-Za-z][\w.-]*)(?: ([\w.+-]+))?")
+
+
+def advised(moves: Sequence[Advice], read: ReadDocument, kind: str) -> tuple[Advice, ...]:
+    """The moves, those with `in_tool` that the tool has words for. `kind`: of the source, as `Source.kind` has it."""
+    tool = next((form.name for form in formats() if form.tool == read.tool), "")
+    return tuple(replace(move, in_tool=text) if (text := _in_tool(move, read, kind, tool)) else move for move in moves)
+
+
+def _in_tool(move: Advice, read: ReadDocument, kind: str, tool: str) -> str:
+    """The change as it is written in the tool's file or command, the machine as `check` takes it; "" where one of its
+    options has no such words.
+    """
+    machine = [f"--on {move.change['on']}"] if "on" in move.change else []
+    options = {name: value for name, value in move.change.items() if name != "on"}
+    texts = [_option(name, value, read, kind, tool) for name, value in options.items()]
+    if None in texts or not any(texts):
+        return ""
+    return "  ".join(dict.fromkeys([*machine, *(text for text in texts if text)]))
+
+
+def _option(name: str, value: Any, read: ReadDocument, kind: str, tool: str) -> str | None:
+    """One option; "" where it follows from others, None where the tool has no words for it."""
+    now = _number(read.asks.get(name))
+    written = [_number(key.value) for key in read.keys if key.options == (name,)]
+    if len(written) == 1 and None not in (*written, now) and written != [now]:
+        return None  # the tool counts it in another unit, such as pairs of sequences
+    of_zero = name in ZERO and read.asks.get("runtime") == DEEPSPEED and tool in ("transformers", "trl", "accelerate")
+    own = _as_key(name, value, read, OLLAMA) if tool == OLLAMA else None
+    if own and "OLLAMA_" not in own:
+        return own  # a Modelfile is stronger than the server's environment
+    text, is_own = option_in_words_of(DEEPSPEED if of_zero else tool, name, value)
+    if is_own:
+        return _as_written(text, kind) if text else ""
+    return _as_key(name, value, read, kind)
+
+
+def _as_written(flag: str, kind: str) -> str | None:
+    """A flag of a command as the key of a file."""
+    found = _FLAG.fullmatch(flag)
+    if found is not None and kind in AS_KEY:
+        return AS_KEY[kind].format(key=found[1], value=found[2] or "true")
+    return None if kind == "toml" else flag
+
+
+def _as_key(name: str, value: Any, read: ReadDocument, kind: str) -> str | None:
+    """The key of the file that alone has this option, with another number."""
+    now = read.asks.get(name)
+    keys = [key for key in read.keys if key.options == (name,) and _number(key.value) == _number(now)]
+    if len(keys) != 1 or _number(now) is None or _number(value) is None or isinstance(value, bool):
+        return None
+    return AS_KEY.get(kind, "--{key} {value}").format(key=keys[0].key, value=value)
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return None if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return None
