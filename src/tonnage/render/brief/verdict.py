@@ -30,7 +30,7 @@ def verdict_line(document: Mapping[str, Any]) -> Toned:
     more = say(" and {count} more", count=len(unclear) - MOST_KEYS) if len(unclear) > MOST_KEYS else ""
     names = say(", ").join(unclear[:MOST_KEYS]) + more
     unclear_text = say("{names} of {file} not understood", names=names, file=say(read["file"]))
-    return Toned(say("not sure: {unclear}; by the rest it {line}", unclear=unclear_text, line=line), "warn")
+    return Toned(say("not sure: {unclear}; judged without that: {line}", unclear=unclear_text, line=line), "warn")
 
 
 def _verdict_line(document: Mapping[str, Any]) -> Toned:
