@@ -190,7 +190,7 @@ def refreshed(text: str, language: str = "en") -> str:
 
 def files_of(text: str) -> dict[str, str]:
     """The files that a page shows, by the titles of its blocks: ```yaml title="train.yml"."""
-    return {name: block for name, block in re.findall(r'(?ms)^```\w+ title="([\w.-]+)"\n(.*?)^```$', text)}
+    return dict(re.findall(r'(?ms)^```\w+ title="([\w.-]+)"\n(.*?)^```$', text))
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from tonnage.interchange.diagnose.fixes.estimated import option_in_words_of
 from tonnage.interchange.formats import formats
 
 DEEPSPEED, OLLAMA = "deepspeed", "ollama"
+NAMES = {"llama-factory": "llamafactory"}  # of a format, where `diagnose` calls the tool by another
 ZERO = ("zero_stage", "offload_optimizer", "offload_parameters")  # options of DeepSpeed's config, whoever starts it
 AS_KEY = {
     "yaml": "{key}: {value}",
@@ -37,7 +38,8 @@ def _in_tool(move: Advice, read: ReadDocument, kind: str, tool: str) -> str:
     texts = [_option(name, value, read, kind, tool) for name, value in options.items()]
     if None in texts or not any(texts):
         return ""
-    return "  ".join(dict.fromkeys([*machine, *(text for text in texts if text)]))
+    between = ", " if kind in AS_KEY else " "
+    return between.join(dict.fromkeys([*machine, *(text for text in texts if text)]))
 
 
 def _option(name: str, value: Any, read: ReadDocument, kind: str, tool: str) -> str | None:
@@ -46,6 +48,7 @@ def _option(name: str, value: Any, read: ReadDocument, kind: str, tool: str) -> 
     written = [_number(key.value) for key in read.keys if key.options == (name,)]
     if len(written) == 1 and None not in (*written, now) and written != [now]:
         return None  # the tool counts it in another unit, such as pairs of sequences
+    tool = NAMES.get(tool, tool)
     of_zero = name in ZERO and read.asks.get("runtime") == DEEPSPEED and tool in ("transformers", "trl", "accelerate")
     own = _as_key(name, value, read, OLLAMA) if tool == OLLAMA else None
     if own and "OLLAMA_" not in own:

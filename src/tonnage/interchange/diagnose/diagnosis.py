@@ -27,6 +27,7 @@ from tonnage.interchange.diagnose.tools import SERVE, TRAIN
 from tonnage.interchange.reading import Asker
 from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.kernel.message import Message
+from tonnage.question.subjects.model import DIMENSIONS
 
 if TYPE_CHECKING:
     from tonnage.estimate.answer.form import Answer
@@ -133,7 +134,8 @@ def _asked(log: Log, failure: Failure, run: Run, warnings: list[str]) -> _Asked:
     if failure.tool.runs and verb == failure.tool.verb:
         question.setdefault("engine" if verb == SERVE else "runtime", failure.tool.runs)
     answer = None
-    if question.get("model") and question.get("on"):
+    has_model = question.get("model") or any(question.get(option.name) for option in DIMENSIONS)
+    if has_model and question.get("on"):
         try:
             answer = _answered(verb, question)
             if understood is not None:

@@ -158,6 +158,8 @@ def _rules(failure: Failure) -> Iterator[Rule]:
     if cause == "another process":
         if free := _free_share(failure):
             yield Rule("gpu_memory_utilization", free, why="what is free now")
+        if flag_of(failure.tool.name, "engine_sleeps", True):
+            yield Rule("engine_sleeps", True, why="the engine that generates is such a process")
         yield from _ANOTHER
         return
     if cause == "fragmentation":
