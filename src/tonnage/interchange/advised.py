@@ -34,7 +34,9 @@ def _in_tool(move: Advice, read: ReadDocument, kind: str, tool: str) -> str:
     options has no such words.
     """
     machine = [f"--on {move.change['on']}"] if "on" in move.change else []
-    options = {name: value for name, value in move.change.items() if name != "on"}
+    # Users that the file does not say follow from its replicas: nothing to be written.
+    own = ("on",) if len(move.change) == 1 or "concurrency" in read.asks else ("on", "concurrency")
+    options = {name: value for name, value in move.change.items() if name not in own}
     texts = [_option(name, value, read, kind, tool) for name, value in options.items()]
     if None in texts or not any(texts):
         return ""

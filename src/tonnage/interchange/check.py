@@ -107,7 +107,7 @@ def marked(answer: "Answer", found: Understood, given: Sequence[str] | set[str] 
         question=entries,
         read=found.document,
         advice=advised(answer.advice, found.document, found.kind),
-        warnings=(*answer.warnings, *found.notes),
+        warnings=(*found.notes, *answer.warnings),
     )
 
 
