@@ -14,12 +14,7 @@ from tonnage.interchange.formats import formats
 DEEPSPEED, OLLAMA = "deepspeed", "ollama"
 NAMES = {"llama-factory": "llamafactory"}  # of a format, where `diagnose` calls the tool by another
 ZERO = ("zero_stage", "offload_optimizer", "offload_parameters")  # options of DeepSpeed's config, whoever starts it
-AS_KEY = {
-    "yaml": "{key}: {value}",
-    "toml": "{key} = {value}",
-    "json": '"{key}": {value}',
-    OLLAMA: "PARAMETER {key} {value}",
-}
+TREES = ("yaml", "toml", "json")
 _FLAG = re.compile(r"--([A-Za-z][\w.-]*)(?: ([\w.+-]+))?")
 
 
@@ -40,7 +35,7 @@ def _in_tool(move: Advice, read: ReadDocument, kind: str, tool: str) -> str:
     texts = [_option(name, value, read, kind, tool) for name, value in options.items()]
     if None in texts or not any(texts):
         return ""
-    between = ", " if kind in AS_KEY else " "
+    between = ", " if kind in TREES else " "
     return between.join(dict.fromkeys([*machine, *(text for text in texts if text)]))
 
 
@@ -64,8 +59,8 @@ def _option(name: str, value: Any, read: ReadDocument, kind: str, tool: str) -> 
 def _as_written(flag: str, kind: str) -> str | None:
     """A flag of a command as the key of a file."""
     found = _FLAG.fullmatch(flag)
-    if found is not None and kind in AS_KEY:
-        return AS_KEY[kind].format(key=found[1], value=found[2] or "true")
+    if found is not None and kind in TREES:
+        return _entry(found[1], found[2] or "true", kind)
     return None if kind == "toml" else flag
 
 
@@ -75,7 +70,16 @@ def _as_key(name: str, value: Any, read: ReadDocument, kind: str) -> str | None:
     keys = [key for key in read.keys if key.options == (name,) and _number(key.value) == _number(now)]
     if len(keys) != 1 or _number(now) is None or _number(value) is None or isinstance(value, bool):
         return None
-    return AS_KEY.get(kind, "--{key} {value}").format(key=keys[0].key, value=value)
+    return _entry(keys[0].key, value, kind)
+
+
+def _entry(key: str, value: Any, kind: str) -> str:
+    """A key with its value as files of this kind have it, or commands."""
+    if kind == OLLAMA:
+        return f"PARAMETER {key} {value}"
+    if kind == "yaml":
+        return f"{key}: {value}"
+    return f"{key} = {value}" if kind == "toml" else f'"{key}": {value}' if kind == "json" else f"--{key} {value}"
 
 
 def _number(value: Any) -> float | None:
