@@ -119,7 +119,9 @@ def test_every_command_of_the_documentation_works(command, capsys, monkeypatch):
         assert not capsys.readouterr().err
 
 
-FOR_NEWCOMERS = [path for path in WRITTEN["PAGES"] if path.parent.name in ("tonnage", "docs", "how_to", "tools", "explanation")]
+FOR_NEWCOMERS = [
+    path for path in WRITTEN["PAGES"] if path.parent.name in ("tonnage", "docs", "how_to", "tools", "explanation")
+]
 NAMED = {
     command: path.name
     for path in (*FOR_NEWCOMERS, ROOT / "README.md", WRITTEN["CHINESE"])
