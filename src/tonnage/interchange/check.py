@@ -106,7 +106,7 @@ def marked(answer: "Answer", found: Understood, given: Sequence[str] | set[str] 
         answer,
         question=entries,
         read=found.document,
-        advice=advised(answer.advice, found.document, found.kind),
+        advice=advised(answer.advice, found.document, found.kind, answer.question),
         warnings=(*found.notes, *answer.warnings),
     )
 

@@ -58,7 +58,7 @@ def model_shown(document: Mapping[str, Any]) -> str:
 def is_unnamed(document: Mapping[str, Any]) -> bool:
     """Whether another tool's file gives the model by its dimensions, without a name that can be typed."""
     read = document.get("read")
-    return bool(read) and not isinstance(read["asks"].get("model"), str)
+    return read is not None and not isinstance(read["asks"].get("model"), str)
 
 
 def key_lines(read: Mapping[str, Any]) -> list[str]:

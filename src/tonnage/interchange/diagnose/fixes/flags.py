@@ -223,6 +223,7 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
     },
     "torchtitan": {
         "micro_batch_size": "--training.local_batch_size {value}",
+        "global_batch_size": "--training.global_batch_size {value}",
         "recompute": {
             "selective": "activation_checkpoint:selective",
             "full": "activation_checkpoint:full",

@@ -24,6 +24,7 @@ WORDS: Mapping[str, str] = {
     "layers_on_accelerator": "fewer layers on the GPU",
     "expert_layers_on_host": "experts in host memory",
     "micro_batch_size": "a micro-batch of {value}, with more accumulation steps",
+    "global_batch_size": "{value} sequences a step",
     "num_microbatches": "{value} accumulation steps",
     "recompute": "activation checkpointing",
     "sequence_length": "a shorter sequence: {value} tokens",
