@@ -10,9 +10,10 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Iterator, Sized
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from _sweep_cost import cost_lines, measured_lines
 from tonnage import rules as rules_of_thumb
@@ -50,7 +51,7 @@ PAGES = (
     ROOT / "docs" / "decisions" / "README.md",
     *(
         page
-        for folder in ("how_to", "explanation", "commands")
+        for folder in ("how_to", "how_to/tools", "explanation", "commands")
         for page in sorted((ROOT / "docs" / folder).glob("*.md"))
     ),
 )
@@ -182,10 +183,25 @@ def refreshed(text: str, language: str = "en") -> str:
     """A page with its tables and the output of its commands as they are now."""
     os.environ["TONNAGE_LANG"] = language
     try:
-        with speaking(language):
+        with speaking(language), in_folder_of(text):
             return _refreshed(text)
     finally:
         os.environ["TONNAGE_LANG"] = "en"
+
+
+def files_of(text: str) -> dict[str, str]:
+    """The files that a page shows, by the titles of its blocks: ```yaml title="train.yml"."""
+    return dict(re.findall(r'(?ms)^```\w+ title="([\w.-]+)"\n(.*?)^```$', text))
+
+
+@contextlib.contextmanager
+def in_folder_of(text: str) -> Iterator[None]:
+    """The folder in which the commands of a page run: one with the files that it shows; without any, the checkout."""
+    files = files_of(text)
+    with TemporaryDirectory() as folder, contextlib.chdir(folder if files else ROOT):
+        for name, block in files.items():
+            Path(name).write_text(block, encoding="utf-8")
+        yield
 
 
 def _refreshed(text: str) -> str:
@@ -213,7 +229,7 @@ def is_marked(command: str) -> bool:
 def printed(command: str) -> list[str]:
     """The lines that a command prints, without a network."""
     os.environ["HF_HUB_OFFLINE"], os.environ["COLUMNS"] = "1", "100"
-    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.chdir(ROOT):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
         main(words(command))
     return out.getvalue().splitlines()
 

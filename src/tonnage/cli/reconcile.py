@@ -80,7 +80,7 @@ def _asked(config: str | None, words: Sequence[str]) -> tuple[str, dict[str, obj
     found = understood(file_source(config), asker)
     if words and words[0] != found.verb:
         raise InvalidInput("{file} is a question to {verb}. Got {other}.", file=config, verb=found.verb, other=words[0])
-    return found.verb, {**found.question, **typed}
+    return found.verb, {**found.question, **typed, "on": found.question["on"]}
 
 
 def _log(path: str) -> Source:

@@ -31,6 +31,8 @@ class Advice(ChangeDocument, kw_only=True):
     a part of what it takes now. `serves`: whether the load is then served as it was asked, within its limits and with
     no queue that grows; null where neither was asked. Each null where nobody knows it, and left out where it is none of
     the verb.
+    `in_tool`: under another tool's file, the same change as it is written there; left out where the tool has no words
+    for it.
     `provider`: whose price the machine has, left out where it is the provider of the machine that was asked about, or
     a price that was given.
     """
@@ -47,6 +49,7 @@ class Advice(ChangeDocument, kw_only=True):
     time_change: float | UnsetType | None = UNSET
     usd_change: float | UnsetType | None = UNSET
     provider: str | UnsetType = UNSET
+    in_tool: str | UnsetType = UNSET
 
 
 class Chosen(Struct, kw_only=True):

@@ -8,10 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.documents.interchange.read import ReadDocument
+from tonnage.interchange.advised import advised
 from tonnage.interchange.formats import Format, format_of, formats
 from tonnage.interchange.here_documents import why_unknown
 from tonnage.interchange.reading import Asker, Machines, Reading, options_of_command
-from tonnage.interchange.source import Source
+from tonnage.interchange.source import COMMAND, Source
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.question.read import in_fields
@@ -28,13 +29,16 @@ MOST = 5  # keys that were not understood, in an error
 
 
 class Understood(Struct, frozen=True, kw_only=True):
-    """What a file asks: the verb, the question, the keys that decide each of its options, and every key."""
+    """What a file asks: the verb, the question, the keys that decide each of its options, and every key. `kind`: of
+    the source, "command" where it carries one.
+    """
 
     verb: str
     question: Mapping[str, Any]
     origins: Mapping[str, tuple[str, ...]]
     document: ReadDocument
     notes: tuple[str, ...] = ()
+    kind: str = COMMAND
 
 
 def understood(source: Source, asker: Asker = NOBODY) -> Understood:
@@ -74,6 +78,7 @@ def understood(source: Source, asker: Asker = NOBODY) -> Understood:
         origins=origins,
         document=replace(reading.document(form.known()), verb=_verb(reading), asks=question),
         notes=tuple(reading.notes),
+        kind=COMMAND if reading.inside else source.kind,
     )
 
 
@@ -109,7 +114,13 @@ def marked(answer: "Answer", config: Understood, overridden: Sequence[str] | set
         if option in entries and option not in overridden:
             entry = entries[option]
             entries[option] = replace(entry, origin="file", keys=keys) if entry.origin == "given" else entry
-    return replace(answer, question=entries, read=config.document, warnings=(*answer.warnings, *config.notes))
+    return replace(
+        answer,
+        question=entries,
+        read=config.document,
+        advice=advised(answer.advice, config.document, config.kind, answer.question),
+        warnings=(*config.notes, *answer.warnings),
+    )
 
 
 def recognised(source: Source, asker: Asker = NOBODY) -> Format:

@@ -39,7 +39,7 @@ def advice_line(move: Mapping[str, Any], prompts: str = "") -> str:
             first=first,
             tokens_per_second=human(move["tokens_per_second"], "tokens/s"),
         )
-    what = left(worded(move["text"]), 60)
+    what = left(worded(move.get("in_tool") or move["text"]), 60)
     return "  " + say(
         "{what} {change}, needs {needed_bytes}{time}{paid}: fits{serves}{also}",
         what=what,

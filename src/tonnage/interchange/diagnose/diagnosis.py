@@ -27,6 +27,7 @@ from tonnage.interchange.diagnose.tools import SERVE, TRAIN
 from tonnage.interchange.reading import Asker
 from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.kernel.message import Message
+from tonnage.question.subjects.model import DIMENSIONS
 
 if TYPE_CHECKING:
     from tonnage.estimate.answer.form import Answer
@@ -126,12 +127,15 @@ def _estimated_run(log: Log, failure: Failure, run: Run, warnings: list[str]) ->
     verb = failure.tool.verb or (SERVE if failure.phase == "serving" else TRAIN)
     verb = understood.verb if understood is not None else verb
     options = {name: value for name, value in (("model", run.asker.model), ("on", run.asker.on)) if value}
+    if understood is not None and "on" in options:
+        options["on"] = understood.question["on"]  # an accelerator alone has got the command's number of them
     options |= run.options(verb) if run.options is not None else {}
     question = {**(understood.question if understood is not None else {}), **options}
     if failure.tool.runs and verb == failure.tool.verb:
         question.setdefault("engine" if verb == SERVE else "runtime", failure.tool.runs)
     answer = None
-    if question.get("model") and question.get("on"):
+    has_model = question.get("model") or any(question.get(option.name) for option in DIMENSIONS)
+    if has_model and question.get("on"):
         try:
             answer = _answered(verb, question)
             if understood is not None:

@@ -100,7 +100,7 @@ _FUNCTIONS = (
         "serving",
         r"""
         execute_model forward_extend forward_decode run_batch forward_batch_generation _forward_raw
-        forward_thread_func_? generate _sample _generate prefill _prefill event_loop_\w+
+        forward_thread_func_? generate _sample _generate prefill _prefill event_loop_\w+ _executor_loop\w* _forward_step
         """,
     ),
     _Functions("forward", "forward _call_impl _wrapped_call_impl forward_step training_step _forward_impl checkpoint"),

@@ -71,6 +71,9 @@ TRAINERS = (
     Tool("axolotl", "Axolotl", TRAIN, ("/axolotl/",), ("axolotl train", "axolotl.cli", "[axolotl.")),
     Tool("llamafactory", "LLaMA-Factory", TRAIN, ("/llamafactory/",), ("llamafactory-cli", "llamafactory.")),
     Tool("unsloth", "Unsloth", TRAIN, ("/unsloth/", "/unsloth_zoo/"), ("Unsloth:", "==((====))=="), runs="unsloth"),
+    Tool("ms-swift", "ms-swift", TRAIN, ("/swift/llm/", "/swift/cli/"), ("swift sft", "swift rlhf", "swift/cli/")),
+    Tool("verl", "veRL", TRAIN, ("/verl/",), ("verl.trainer", "actor_rollout_ref")),
+    Tool("openrlhf", "OpenRLHF", TRAIN, ("/openrlhf/",), ("openrlhf.cli",)),
     Tool("nemo", "NeMo", TRAIN, ("/nemo/", "/nemo_automodel/"), ("NeMo I ", "[NeMo W ")),
     Tool(
         "megatron",

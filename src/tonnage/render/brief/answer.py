@@ -8,7 +8,7 @@ from tonnage.language import say, say_as, worded
 from tonnage.render.brief.bar import add_bar, memory_parts, peak_of
 from tonnage.render.brief.layout import MAX_LINES, Column, Page, Runs
 from tonnage.render.brief.numbers import gib, money_column, seconds, seconds_column
-from tonnage.render.brief.read import add_read
+from tonnage.render.brief.read import NO_FILES, add_read, is_unnamed
 from tonnage.render.brief.run import change_that_keeps
 from tonnage.render.brief.serving import add_serving, engine_of, serving_change, serving_next, serving_subject
 from tonnage.render.brief.training import add_training, training_change, training_next, training_subject
@@ -31,6 +31,7 @@ from tonnage.render.brief.words import (
     flag,
     flags_of,
     named_model,
+    quoted,
     value_of,
 )
 
@@ -173,6 +174,11 @@ def _add_commands(page: Page, document: Mapping[str, Any], *, fits: bool, serves
         change = {"on": near["smallest_machine"]}
     elif missed and not serves:
         change = change_that_keeps(document)
+    if is_unnamed(document):
+        if change is not None and document["read"]["file"] not in NO_FILES:
+            page.command("try", _tried_in_file(document, change, serves=serves))
+        add_more(page)
+        return
     if change is not None:
         page.command("try", _tried(document, change, serves=serves))
     following = serving_next(document, fits=fits) if serves else training_next(document, fits=fits)
@@ -180,6 +186,14 @@ def _add_commands(page: Page, document: Mapping[str, Any], *, fits: bool, serves
         is_only = missed and change is None
         page.command("try" if is_only else "next", following, drop=0 if is_only else NEXT)
     add_more(page)
+
+
+def _tried_in_file(document: Mapping[str, Any], change: Mapping[str, Any], *, serves: bool) -> str:
+    """The question of another tool's file again, with a change, where the file alone has the model."""
+    machine = change.get("on", value_of(document["question"], "on"))
+    flags = "".join(f" {flag(name, value)}" for name, value in change.items() if name != "on")
+    file = quoted(document["read"]["file"])
+    return f"tonnage {'serve' if serves else 'train'} --config {file} --on {machine} --as-is{flags}"
 
 
 def _tried(document: Mapping[str, Any], change: Mapping[str, Any], *, serves: bool) -> str:

@@ -34,6 +34,7 @@ _UNIT = re.compile(
 )
 _TOKEN = re.compile(rf"{GAP}| +|{WHOLE_HAN}|[{HAN}]|[^ {GAP}{HAN}]+")
 _OPTION = re.compile(r" (?=-)")
+_PIECE = re.compile(r" (?=-)|(?<=,) ")  # of a cell: an option, or a key of another tool's file with its value
 NEVER_FIRST, NEVER_LAST = frozenset("，。、；：）”！？"), frozenset("（“")
 
 
@@ -281,7 +282,7 @@ def _option_lines(cell: str, width: int) -> list[str]:
         return [cell]
     code = cell.startswith("`")
     lines: list[str] = []
-    for piece in _OPTION.split(cell.strip("`")) if code else cell.split(" "):
+    for piece in _PIECE.split(cell.strip("`")) if code else cell.split(" "):
         if lines and columns(lines[-1]) + 1 + columns(piece) <= width:
             lines[-1] += f" {piece}"
         elif code and columns(piece) > width and " " in piece:

@@ -4,11 +4,13 @@ were not understood.
 
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
 from tonnage.language import say, worded
 from tonnage.render.brief.layout import Page
 
+NO_FILES = ("the command", "the text", "standard input")  # names of sources that cannot be read again
 MOST = 4  # keys that are named
 
 
@@ -38,6 +40,25 @@ def read_line(read: Mapping[str, Any]) -> str:
     return say(
         "{file} read as {tool}: of its keys {keys}", file=say(read["file"]), tool=tool, keys=say(", ").join(keys)
     )
+
+
+def model_shown(document: Mapping[str, Any]) -> str:
+    """The model as people know it: its name, or the file that gives its dimensions alone."""
+    if not is_unnamed(document):
+        return str(document["question"]["model"]["value"])
+    read = document["read"]
+    fields = read["asks"].get("model") or read["asks"]
+    file = say("the model of {file}", file=say(PurePath(read["file"]).name))
+    layers, hidden = fields.get("num_hidden_layers"), fields.get("hidden_size")
+    if not layers or not hidden:
+        return file
+    return say("{file} ({layers} layers, hidden {hidden})", file=file, layers=layers, hidden=hidden)
+
+
+def is_unnamed(document: Mapping[str, Any]) -> bool:
+    """Whether another tool's file gives the model by its dimensions, without a name that can be typed."""
+    read = document.get("read")
+    return read is not None and not isinstance(read["asks"].get("model"), str)
 
 
 def key_lines(read: Mapping[str, Any]) -> list[str]:

@@ -19,6 +19,7 @@ from tonnage.render.brief.numbers import (
     target,
     with_band,
 )
+from tonnage.render.brief.read import model_shown
 from tonnage.render.brief.verdict import LIMITS, MoveState, exceeded, limited_band
 from tonnage.render.brief.words import (
     COST,
@@ -43,7 +44,7 @@ Fields = Literal["target", "figures", "room"]
 def serving_subject(document: Mapping[str, Any]) -> str:
     """Model, precision, machine, engine, load."""
     question = document["question"]
-    model, weights = str(value_of(question, "model")), value_of(question, "weights", "")
+    model, weights = model_shown(document), value_of(question, "weights", "")
     what = f"{model} {weights}".rstrip()
     what = say("{what}, {machine}, {engine}", what=what, machine=value_of(question, "on"), engine=engine_of(question))
     parts = (what, load_of(question), _shared_work(document), _drafts(question))

@@ -8,6 +8,7 @@ from tonnage.kernel.units import money, significant
 from tonnage.language import say, say_as
 from tonnage.render.brief.layout import Page
 from tonnage.render.brief.numbers import count, gib, many, percent, seconds, seconds_change, with_band
+from tonnage.render.brief.read import model_shown
 from tonnage.render.brief.run import is_length_of_budget
 from tonnage.render.brief.verdict import MoveState
 from tonnage.render.brief.words import (
@@ -35,7 +36,7 @@ def training_subject(document: Mapping[str, Any]) -> str:
     where = machine if number == 1 else say("{machine} ({gpus})", machine=machine, gpus=gpus(machine, number))
     what = say(
         "{model} on {where}: {kind}, {runtime}",
-        model=value_of(question, "model"),
+        model=model_shown(document),
         where=where,
         kind=kind_of(question),
         runtime=runtime_of(question),

@@ -2,6 +2,7 @@
 option or the machine that makes it fit.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from tonnage.render.tone import Tone, Toned
 
 MOST_KEYS = 3  # that were not understood, in the first line
 MAX_OPTION = 44  # characters of a change in the first line
+_PIECE = re.compile(r", | (?=-)")  # between the options, or the keys, of a change
 FOLLOWING = ("data_parallel_size", "num_microbatches")  # follow from a larger machine and the batch
 MUCH_LARGER = 4  # times the accelerators that were asked about: hardly an answer to who has these
 MoveState = Literal["met", "tight", "missed"]  # how a suggestion stands with the targets
@@ -30,7 +32,7 @@ def verdict_line(document: Mapping[str, Any]) -> Toned:
     more = say(" and {count} more", count=len(unclear) - MOST_KEYS) if len(unclear) > MOST_KEYS else ""
     names = say(", ").join(unclear[:MOST_KEYS]) + more
     unclear_text = say("{names} of {file} not understood", names=names, file=say(read["file"]))
-    return Toned(say("not sure: {unclear}; by the rest it {line}", unclear=unclear_text, line=line), "warn")
+    return Toned(say("not sure: {unclear}; judged without that: {line}", unclear=unclear_text, line=line), "warn")
 
 
 def _verdict_line(document: Mapping[str, Any]) -> Toned:
@@ -254,6 +256,8 @@ def _fits_with(move: Mapping[str, Any]) -> str:
     machine = move["change"].get("on")
     unsaid = ("on", *FOLLOWING) if machine else ("on",)
     rest = " ".join(flag(name, value) for name, value in move["change"].items() if name not in unsaid)
+    if in_tool := str(move.get("in_tool") or ""):
+        rest = in_tool.removeprefix(f"--on {machine}").lstrip(", ")
     if machine:
         short = rest and len(rest) <= MAX_OPTION - len(machine)
         return (
@@ -263,7 +267,7 @@ def _fits_with(move: Mapping[str, Any]) -> str:
         )
     if len(rest) <= MAX_OPTION:
         return say("fits with {option}", option=rest)
-    return say("fits with {count} changes", count=len(move["change"]))
+    return say("fits with {count} changes", count=len(_PIECE.split(rest)) if in_tool else len(move["change"]))
 
 
 def _missed(document: Mapping[str, Any], sizes: str) -> str:

@@ -126,8 +126,8 @@ def asked_again(question: Question, without: Collection[str] = (), origins: Coll
 
 
 def flags_of(move: Mapping[str, Any]) -> str:
-    """A change as it is typed."""
-    return " ".join(flag(name, value) for name, value in move["change"].items())
+    """A change as it is typed, under another tool's file as it is written there."""
+    return str(move.get("in_tool") or "") or " ".join(flag(name, value) for name, value in move["change"].items())
 
 
 def named_model(question: Question) -> str:

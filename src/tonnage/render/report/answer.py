@@ -190,7 +190,12 @@ def _moved(move: Document) -> tuple[Cell, ...]:
         then.append(say("{usd} a million tokens", usd=human(move["usd_per_million_tokens"], "USD")))
     if move.get("serves") is not None:
         then.append(say("in time") if move["serves"] else say("not in time"))
-    return move["text"], human(move["needed_bytes"], "bytes"), ", ".join(then), worded(move["changes"])
+    return (
+        move.get("in_tool") or move["text"],
+        human(move["needed_bytes"], "bytes"),
+        ", ".join(then),
+        worded(move["changes"]),
+    )
 
 
 def price_rows(document: Document) -> Iterator[tuple[str, str]]:

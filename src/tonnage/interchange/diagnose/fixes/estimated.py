@@ -48,13 +48,19 @@ def _number(value: Any) -> float:
     return value if isinstance(value, int | float) else 0.0
 
 
-def _fix(move: Advice, tool: str) -> FixDocument:
-    texts = dict(_text(name, value, tool) for name, value in move.change.items())
+def in_words_of(tool: str, change: Mapping[str, Any]) -> tuple[str, bool]:
+    """A change in the flags of a tool, in options of ours where it has none; and whether all are the tool's."""
+    texts = dict(option_in_words_of(tool, name, value) for name, value in change.items())
     if len(texts) > 1:
         texts.pop("", None)
+    return joined("  ", texts), all(texts.values())
+
+
+def _fix(move: Advice, tool: str) -> FixDocument:
+    text, in_flags = in_words_of(tool, move.change)
     return FixDocument(
-        text=joined("  ", texts),
-        in_flags=all(texts.values()),
+        text=text,
+        in_flags=in_flags,
         changes=move.changes,
         basis="estimated",
         change=dict(move.change),
@@ -65,7 +71,7 @@ def _fix(move: Advice, tool: str) -> FixDocument:
     )
 
 
-def _text(name: str, value: Any, tool: str) -> tuple[str, bool]:
+def option_in_words_of(tool: str, name: str, value: Any) -> tuple[str, bool]:
     """One option in the tool's flag, as an option of ours where it has none, "" of what follows from the others; and
     whether it is one of the tool's.
     """

@@ -13,8 +13,9 @@ from typing import Any
 Flag = str | Mapping[str, str]
 
 _HF: Mapping[str, Flag] = {
+    "num_microbatches": "--gradient_accumulation_steps {value}",
     "micro_batch_size": "--per_device_train_batch_size {value}",
-    "recompute": "--gradient_checkpointing true",
+    "recompute": {"full": "--gradient_checkpointing true", "none": "--gradient_checkpointing false"},
     "liger": "--use_liger_kernel true",
     "optimizer": {"adamw-8bit": "--optim adamw_8bit"},
     "precision": {"bf16-mixed": "--bf16 true"},
@@ -34,7 +35,11 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
         "enforce_eager": "--enforce-eager",
         "graph_sizes": "--max-cudagraph-capture-size {value}",
         "kv_cache": {"fp8": "--kv-cache-dtype fp8"},
-        "weights": {"fp8": "--quantization fp8", "nf4": "--quantization bitsandbytes"},
+        "weights": {
+            "fp8": "--quantization fp8",
+            "awq": "--quantization awq",
+            "nf4": "--quantization bitsandbytes",
+        },
         "tensor_parallel_size": "--tensor-parallel-size {value}",
         "pipeline_parallel_size": "--pipeline-parallel-size {value}",
         "expert_parallel_size": "--enable-expert-parallel",
@@ -48,7 +53,7 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
         "enforce_eager": "--cuda-graph-backend-decode disabled",
         "graph_sizes": "--cuda-graph-max-bs-decode {value}",
         "kv_cache": {"fp8": "--kv-cache-dtype fp8_e5m2"},
-        "weights": {"fp8": "--quantization fp8"},
+        "weights": {"fp8": "--quantization fp8", "awq": "--quantization awq"},
         "tensor_parallel_size": "--tp-size {value}",
         "pipeline_parallel_size": "--pp-size {value}",
         "expert_parallel_size": "--ep-size {value}",
@@ -82,6 +87,8 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
         "kv_cache": {"q8_0": "-fa on -ctk q8_0 -ctv q8_0", "fp8": "-fa on -ctk q8_0 -ctv q8_0"},
         "layers_on_accelerator": "-ngl {value}",
         "expert_layers_on_host": "--n-cpu-moe {value}",
+        "pipeline_parallel_size": "-sm layer",
+        "tensor_parallel_size": "-sm row",
         "attention": "-fa on",
     },
     "ollama": {
@@ -92,6 +99,7 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
             "fp8": "OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE=q8_0",
         },
         "layers_on_accelerator": "PARAMETER num_gpu {value}",
+        "pipeline_parallel_size": "OLLAMA_SCHED_SPREAD=1",
         "attention": "OLLAMA_FLASH_ATTENTION=1",
         "stop_others": "OLLAMA_MAX_LOADED_MODELS=1",
     },
@@ -105,7 +113,8 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
     },
     "axolotl": {
         "micro_batch_size": "micro_batch_size: {value}",
-        "recompute": "gradient_checkpointing: true",
+        "num_microbatches": "gradient_accumulation_steps: {value}",
+        "recompute": {"full": "gradient_checkpointing: true", "none": "gradient_checkpointing: false"},
         "sequence_length": "sequence_len: {value}",
         "liger": "liger_fused_linear_cross_entropy: true",
         "optimizer": {"adamw-8bit": "optimizer: adamw_8bit"},
@@ -124,7 +133,11 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
     },
     "llamafactory": {
         "micro_batch_size": "per_device_train_batch_size: {value}",
-        "recompute": "disable_gradient_checkpointing: false",
+        "num_microbatches": "gradient_accumulation_steps: {value}",
+        "recompute": {
+            "full": "disable_gradient_checkpointing: false",
+            "none": "disable_gradient_checkpointing: true",
+        },
         "sequence_length": "cutoff_len: {value}",
         "liger": "enable_liger_kernel: true",
         "optimizer": {"adamw-8bit": "optim: adamw_8bit"},
@@ -135,8 +148,37 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
         "offload_optimizer": "deepspeed: ds_z3_offload_config.json",
         "data_loader_workers": "dataloader_num_workers: {value}",
     },
+    "ms-swift": {
+        **_HF,
+        "sequence_length": "--max_length {value}",
+        "optimizer": {"adamw-8bit": "--optim adamw_8bit"},
+        "method": {"lora": "--tuner_type lora", "qlora": "--tuner_type lora --quant_method bnb --quant_bits 4"},
+        "base_weights": "--quant_method bnb --quant_bits 4",
+        "zero_stage": {"3": "--deepspeed zero3", "2": "--deepspeed zero2"},
+        "offload_optimizer": "--deepspeed zero3_offload",
+    },
+    "verl": {
+        "micro_batch_size": "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu={value}",
+        "recompute": {
+            "full": "actor_rollout_ref.model.enable_gradient_checkpointing=True",
+            "none": "actor_rollout_ref.model.enable_gradient_checkpointing=False",
+        },
+        "offload_optimizer": "actor_rollout_ref.actor.fsdp_config.offload_policy=True",
+        "offload_activations": "actor_rollout_ref.model.enable_activation_offload=True",
+        "engine_sleeps": "actor_rollout_ref.rollout.free_cache_engine=True",
+        "context_parallel_size": "actor_rollout_ref.actor.ulysses_sequence_parallel_size={value}",
+    },
+    "openrlhf": {
+        "recompute": {"full": "--model.gradient-checkpointing-enable (PPO: --actor.gradient-checkpointing-enable)"},
+        "zero_stage": "--ds.zero-stage {value}",
+        "engine_sleeps": "--vllm.enable-sleep",
+        "offload_optimizer": "--ds.adam-offload",
+        "tensor_parallel_size": "--ds.tensor-parallel-size {value}",
+        "context_parallel_size": "--ds.ring-attn-size {value}",
+    },
     "unsloth": {
         "micro_batch_size": "per_device_train_batch_size={value}",
+        "num_microbatches": "gradient_accumulation_steps={value}",
         "recompute": 'use_gradient_checkpointing="unsloth"',
         "sequence_length": "max_seq_length={value}",
         "optimizer": {"adamw-8bit": 'optim="adamw_8bit"'},
@@ -166,6 +208,7 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
     },
     "deepspeed": {
         "micro_batch_size": '"train_micro_batch_size_per_gpu": {value}',
+        "num_microbatches": '"gradient_accumulation_steps": {value}',
         "zero_stage": '"zero_optimization": {"stage": {value}}',
         "offload_optimizer": '"offload_optimizer": {"device": "cpu"}',
         "offload_parameters": '"offload_param": {"device": "cpu"}',
@@ -174,14 +217,17 @@ FLAGS: Mapping[str, Mapping[str, Flag]] = {
     },
     "torchtitan": {
         "micro_batch_size": "--training.local_batch_size {value}",
+        "global_batch_size": "--training.global_batch_size {value}",
         "recompute": {
-            "selective": "activation_checkpoint=SelectiveAC.Config()",
-            "full": "activation_checkpoint=FullAC.Config()",
+            "selective": "activation_checkpoint:selective",
+            "full": "activation_checkpoint:full",
+            "none": "activation_checkpoint:none",
         },
         "sequence_length": "--training.seq_len {value}",
         "tensor_parallel_size": "--parallelism.tensor_parallel_degree {value}",
         "pipeline_parallel_size": "--parallelism.pipeline_parallel_degree {value}",
         "context_parallel_size": "--parallelism.context_parallel_degree {value}",
+        "sequence_parallel": "--parallelism.enable_sequence_parallel",
         "replicate_size": "--parallelism.data_parallel_replicate_degree {value}",
         "compile": "--compile.enable",
     },
@@ -215,6 +261,7 @@ OF_HOST: Mapping[str, Flag] = {
 }
 # Options that the same flag says: how many requests run, and how many are to run.
 SAME_FLAG = {"concurrency": "max_num_seqs"}
+OFF = (False, None, "none")  # values that a flag without one turns on
 NO_PYTORCH = frozenset({"llama-cpp", "ollama", "jax", "host"})
 
 
@@ -228,4 +275,6 @@ def flag_of(tool: str, option: str, value: Any) -> str | None:
     if own is None:
         return None
     template = own if isinstance(own, str) else own.get(str(value))
+    if own is template and "{value}" not in own and value in OFF:
+        return None
     return None if template is None else template.replace("{value}", str(value))

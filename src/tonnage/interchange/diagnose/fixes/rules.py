@@ -158,6 +158,8 @@ def _rules(failure: Failure) -> Iterator[Rule]:
     if cause == "another process":
         if free := _free_share(failure):
             yield Rule("gpu_memory_utilization", free, why="what is free now")
+        if flag_of(failure.tool.name, "engine_sleeps", True):
+            yield Rule("engine_sleeps", True, why="the engine that generates is such a process")
         yield from _ANOTHER
         return
     if cause == "fragmentation":
@@ -208,10 +210,20 @@ def _share(failure: Failure, grows: Cause) -> Rule | None:
     values = failure.values
     now = values.get("gpu_memory_utilization", values.get("mem_fraction_static", usual))
     value = round(min(now + STEP, MOST_SHARE) if direction == UP else max(now - STEP, 0.1), 2)
+    if direction == UP and _is_too_little(values, value - now, now):
+        return None
     if (direction == UP and value <= now) or (direction == DOWN and value >= now):
         return None
     why = RAISE if direction == UP else LOWER
     return Rule("gpu_memory_utilization", f"{value:g}", why=why)
+
+
+def _is_too_little(values: Mapping[str, float], more: float, now: float) -> bool:
+    """Whether so much more of the GPU is less than the cache lacks; the GPU has at least weights and cache over the
+    share of now.
+    """
+    needed, left, weights = (values.get(name, 0.0) for name in ("needed_kv", "available_kv", "weights"))
+    return needed - left > 1.5 * more * (weights + left) / now if needed and left and weights else False
 
 
 def _free_share(failure: Failure) -> str:
@@ -243,8 +255,8 @@ def _with_value(failure: Failure, rule: Rule) -> Rule:
     if not fits and values.get("needed_kv") and values.get("available_kv", 0) > 0 and values.get("max_model_len"):
         fits = values["max_model_len"] * values["available_kv"] / values["needed_kv"]
     longest = values.get("max_model_len")
-    if not fits or (longest and fits >= longest):
-        return rule
+    if not fits or (fits >= longest if longest else "estimated_max_model_len" not in values):
+        return rule  # the tokens of the whole cache are no context where nobody says how long that was
     return Rule(rule.option, int(fits), rule.changes, OF_LOG)
 
 
