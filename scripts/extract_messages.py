@@ -35,7 +35,7 @@ LEFT_OUT = (
     "kernel/term.py",
     "cli/common/completion.py",
     "estimate/answer/launch.py",
-    "estimate/answer/launch.py",
+    "estimate/site/tables.py",
     "search/training/launch/trl.py",
     "question/option.py",
     "documents/schema.py",

@@ -36,8 +36,8 @@ LEVELS = (
     (("model",), ""),
     (("precision",), ""),
     (("runtime",), "grows"),
-    (("accelerator", "runtime", "release"), "near and model"),
-    (("accelerator", "runtime", "release", "precision"), "near and model"),
+    (("accelerator", "runtime", "release"), "near_and_model"),
+    (("accelerator", "runtime", "release", "precision"), "near_and_model"),
     (("runtime", "model"), "near"),
     (("accelerator", "runtime", "release", "model", "precision"), "near"),
 )
@@ -137,7 +137,7 @@ class Likelihood:
             "": 1.0,
             "grows": self.grows,
             "near": torch.exp(-torch.sqrt(apart[..., :-1].sum(dim=-1) + JITTER)),
-            "near and model": torch.exp(-torch.sqrt(apart.sum(dim=-1) + JITTER)),
+            "near_and_model": torch.exp(-torch.sqrt(apart.sum(dim=-1) + JITTER)),
         }
         shared = sum(
             deviation**2 * alike * by_sizes[sizes]
@@ -175,7 +175,7 @@ def tried(runs: Site, prior: Prior) -> dict[str, dict[str, list[float]]]:
         for one in runs:
             if id(one.case) in chosen:
                 continue
-            correction = known.of(one.quantity, one.case)
+            correction = known.correction(one.quantity, one.case)
             pairs[one.quantity].append(_errors(one, correction))
         for quantity, errors in pairs.items():
             of = found.setdefault(quantity, {"before": [], "after": [], "widths": [], "used": []})

@@ -40,7 +40,7 @@ SLOWER = [log(1.2) + wobble for wobble in (0.01, -0.02, 0.0, 0.02, -0.01, 0.01, 
 
 
 def test_runs_that_all_took_a_fifth_longer_make_the_next_estimate_longer_by_nearly_as_much():
-    correction = Corrections(runs(SLOWER), [PRIOR]).of("step_time", case())
+    correction = Corrections(runs(SLOWER), [PRIOR]).correction("step_time", case())
     assert correction is not None
     assert 1.15 < correction.factor < 1.21
     assert correction.low < 1 < correction.high
@@ -49,7 +49,10 @@ def test_runs_that_all_took_a_fifth_longer_make_the_next_estimate_longer_by_near
 
 def test_another_accelerator_is_corrected_less_and_with_a_wider_band():
     known = Corrections(runs(SLOWER), [PRIOR])
-    own, other = known.of("step_time", case()), known.of("step_time", case(accelerator="A100", model="other"))
+    own, other = (
+        known.correction("step_time", case()),
+        known.correction("step_time", case(accelerator="A100", model="other")),
+    )
     assert own is not None
     assert other is not None
     assert 1 < other.factor < own.factor
@@ -58,29 +61,29 @@ def test_another_accelerator_is_corrected_less_and_with_a_wider_band():
 
 
 def test_fewer_runs_than_six_correct_nothing():
-    assert Corrections(runs(SLOWER[: FEWEST - 1]), [PRIOR]).of("step_time", case()) is None
+    assert Corrections(runs(SLOWER[: FEWEST - 1]), [PRIOR]).correction("step_time", case()) is None
 
 
 def test_runs_that_lie_on_both_sides_of_the_estimates_correct_nothing():
     even = [0.1, -0.1, 0.12, -0.11, 0.09, -0.1, 0.11, -0.12, 0.1, -0.09]
-    assert Corrections(runs(even), [PRIOR]).of("step_time", case()) is None
+    assert Corrections(runs(even), [PRIOR]).correction("step_time", case()) is None
 
 
 def test_one_run_that_went_wrong_moves_the_others_little():
-    with_one = Corrections(runs([*SLOWER, log(20.0)]), [PRIOR]).of("step_time", case())
+    with_one = Corrections(runs([*SLOWER, log(20.0)]), [PRIOR]).correction("step_time", case())
     assert with_one is not None
     assert with_one.factor < 1.6
 
 
 def test_a_quantity_that_no_run_says_is_not_corrected():
-    assert Corrections(runs(SLOWER), [PRIOR]).of("ttft", case()) is None
+    assert Corrections(runs(SLOWER), [PRIOR]).correction("ttft", case()) is None
 
 
 def test_an_array_of_plans_has_the_corrections_of_each():
     known = Corrections(runs(SLOWER), [PRIOR])
     sizes = np.array([0.0, 1.5, 4.0, 9.0])
-    together = known.of("step_time", case(sizes))  # type: ignore[arg-type]
-    alone = [known.of("step_time", case(float(size))) for size in sizes]
+    together = known.correction("step_time", case(sizes))  # type: ignore[arg-type]
+    alone = [known.correction("step_time", case(float(size))) for size in sizes]
     assert together is not None
     for name in ("factor", "low", "high"):
         assert getattr(together, name) == pytest.approx([getattr(one, name) for one in alone], rel=1e-12)
@@ -88,7 +91,7 @@ def test_an_array_of_plans_has_the_corrections_of_each():
 
 @given(st.lists(st.floats(-1.5, 1.5), min_size=FEWEST, max_size=14), st.floats(-3, 12))
 def test_a_correction_lies_between_nothing_and_the_furthest_run_and_its_band_around_it(errors, size):
-    correction = Corrections(runs(errors), [PRIOR]).of("step_time", case(size))
+    correction = Corrections(runs(errors), [PRIOR]).correction("step_time", case(size))
     if correction is None:
         return
     assert exp(min(0.0, *errors)) * 0.8 <= correction.factor <= exp(max(0.0, *errors)) * 1.25

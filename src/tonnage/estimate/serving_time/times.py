@@ -36,8 +36,8 @@ class SiteTimes:
         from tonnage.estimate.site.cases import serving_case  # nothing of it is needed where nobody asks
 
         case = serving_case(self.model, self.plan, self.cluster, load)
-        whole = self.plan.site.of("request_time", case)
-        found = {name: self.plan.site.of(name, case) or whole for name in ("ttft", "tpot")}
+        whole = self.plan.site.correction("request_time", case)
+        found = {name: self.plan.site.correction(name, case) or whole for name in ("ttft", "tpot")}
         return {name: correction for name, correction in found.items() if correction is not None}
 
 

@@ -47,7 +47,7 @@ JITTER = 1e-9
 
 class Level(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Runs that have the fields `alike` share an error of this standard deviation. `sizes`: none; with "grows" it
-    grows in proportion to the logarithms of the sizes, with "near" it fades as they differ, with "near and model" as
+    grows in proportion to the logarithms of the sizes, with "near" it fades as they differ, with "near_and_model" as
     those of the model differ, too.
     """
 
@@ -95,7 +95,7 @@ class Corrections:
     def __hash__(self) -> int:
         return hash(self.digest)
 
-    def of(self, quantity: str, case: Case) -> Correction | None:
+    def correction(self, quantity: str, case: Case) -> Correction | None:
         """The correction of a quantity; None where too few runs say it, or where they are no help."""
         fitted = self._fitted.get(quantity)
         return fitted.correction(quantity, case) if fitted is not None and fitted.helps[quantity] else None
@@ -246,7 +246,7 @@ class Fitted:
         near = np.exp(-np.sqrt(apart[..., :-1].sum(axis=-1) + JITTER))
         near_and_model = np.exp(-np.sqrt(apart.sum(axis=-1) + JITTER))
         grows = (rows - self._centre) @ (columns - self._centre).T / 16
-        by_sizes = {"": 1.0, "grows": grows, "near": near, "near and model": near_and_model}
+        by_sizes = {"": 1.0, "grows": grows, "near": near, "near_and_model": near_and_model}
         total = np.zeros((len(rows), len(columns)))
         for level in prior.levels:
             total = total + level.deviation**2 * alike_cases(level.alike, cases, others) * by_sizes[level.sizes]

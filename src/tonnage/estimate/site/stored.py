@@ -20,6 +20,7 @@ import tonnage
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.site.cases import Compared
 from tonnage.estimate.site.corrections import Corrections
+from tonnage.estimate.site.tables import COLUMNS, MAKE
 from tonnage.kernel import reach
 from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.kernel.message import Message
@@ -28,15 +29,6 @@ PLACE = "TONNAGE_RUNS"
 SQLITE = "sqlite:///"
 SERVERS = ("postgresql://", "postgres://")
 PATIENCE = 10  # seconds for others to finish a write, or for a server to answer
-MAKE = """
-CREATE TABLE IF NOT EXISTS tonnage_runs (
-  id VARCHAR(200) NOT NULL PRIMARY KEY,
-  day VARCHAR(10) NOT NULL,
-  version VARCHAR(40) NOT NULL,
-  question_row TEXT NOT NULL,
-  compared TEXT NOT NULL)
-"""
-COLUMNS = "id, day, version, question_row, compared"
 
 
 class KeptRun(Struct, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ def training_correction(quantity: str, model: Model, plan: TrainingPlan, cluster
         return None
     from tonnage.estimate.site.cases import training_case  # nothing of it is needed where nobody asks
 
-    found: Correction | None = plan.site.of(quantity, training_case(model, plan, cluster))
+    found: Correction | None = plan.site.correction(quantity, training_case(model, plan, cluster))
     return found
 
 

@@ -363,6 +363,7 @@ class Unlike:
 
     tokens_each: Number = 1
     knows_prompts = True
+    site = None  # a search is of estimates alone
 
     def __init__(self, width: Width, runs: list[StageLayers], streamed: list[float], nodes: list[str]):
         chunks = dealt_out(runs)
