@@ -12,7 +12,7 @@ from tonnage.kernel.message import Message, listed
 from tonnage.question.form import values
 from tonnage.question.read import in_fields, read
 
-OF_SERVING = {"process_memory": "process"}  # quantity of a log -> that of serving
+OF_SERVING = {"process_memory": "process", "allocated_memory": "allocated"}  # quantity of a log -> that of serving
 COMPLETENESS = "full"
 
 
@@ -107,6 +107,8 @@ def _compared(
 
 
 def _measured(figure: Figure, verb: str) -> dict[str, Any]:
+    if figure.skipped:
+        return {"value": figure.value, "unit": figure.unit, "metric": figure.metric, "skipped": figure.skipped}
     quantity = OF_SERVING.get(figure.quantity, figure.quantity) if verb == "serve" else figure.quantity
     return {"quantity": quantity, "value": figure.value, "unit": figure.unit, "metric": figure.metric, **figure.more}
 

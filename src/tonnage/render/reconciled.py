@@ -42,7 +42,7 @@ def _row(one: Mapping[str, Any]) -> tuple[str, ...]:
     inside = "-" if one["inside"] is None else say("yes") if one["inside"] else say("no")
     why = worded(one["skipped"]) if one["skipped"] else say("{tool}: {metric}", tool=one["tool"], metric=one["metric"])
     return (
-        one["quantity"],
+        one["quantity"] or one["metric"],
         f"{significant(one['measured'])}{unit}",
         predicted,
         "-" if one["relative_error"] is None else _percent(one["relative_error"]),

@@ -78,12 +78,12 @@ def fact(tool: str, hint: str, pattern: str, **units: str) -> Sign:
     return Sign(tool=tool, hint=hint, pattern=re.compile(pattern), units=units)
 
 
-def hits(log: Log, signs: tuple[Sign, ...]) -> Iterator[Hit]:
-    """Every line that a sign matches."""
+def hits(log: Log, signs: tuple[Sign, ...], most: int = MOST) -> Iterator[Hit]:
+    """Every line that a sign matches, of at most `most` lines from the start of a log and as many from its end."""
     for each in signs:
         if each.hint not in log.text:
             continue
-        for index in log.with_literal(each.hint, MOST):
+        for index in log.with_literal(each.hint, most):
             line = log.at(index)
             found = each.pattern.search(line.text)
             if found is not None:
