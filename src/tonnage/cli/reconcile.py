@@ -5,19 +5,20 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from tonnage.cli.export import VERBS, question_words
-from tonnage.interchange.source import Source
 from tonnage.kernel.errors import InvalidInput
 from tonnage.question.form import Given
 
-HELP = "the estimate beside what a run says: logs, metrics and results of benchmarks, figure by figure"
+HELP = "the estimate beside what a run says: logs, metrics, benchmarks and memory snapshots, figure by figure"
 CONFIG, ROW, JSON = "--config", "--row", "--json"
-LARGEST = 50_000_000  # bytes of a log
 
 
 def spelled(words: Sequence[str]) -> list[str]:
     """The words of the question behind `--`: they are read as those of its verb."""
     left = list(words)
     at = next((at for at, word in enumerate(left) if word in VERBS), len(left))
+    if at and left[at - 1] == "--":  # as people write it: reconcile LOG -- train ...
+        at -= 1
+        left.pop(at)
     if at == len(left) or "--" in left:
         return left
     own, logs, question = list[str](), list[str](), [left[at]]
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: Given) -> int:
     from tonnage.cli.common.print import print_json, print_lines
     from tonnage.documents.document import builtins
-    from tonnage.interchange.reconcile import reconcile
+    from tonnage.interchange.reconcile import file_measurements, reconcile
     from tonnage.render.reconciled import reconciled_lines
 
     at = next((at for at, word in enumerate(arguments.logs) if word in VERBS), len(arguments.logs))
@@ -56,7 +57,7 @@ def run(arguments: Given) -> int:
     if not logs:
         raise InvalidInput("LOG is needed: a file that says what was measured, before train or serve.")
     verb, question = _asked(arguments.config, words)
-    sources = [_log(path) for path in logs]
+    sources = [file_measurements(path) for path in logs]
     document = reconcile(sources, verb, question, f"{datetime.now(UTC):%Y-%m-%d}")
     if arguments.row:
         _save(arguments.row, document.rows)
@@ -86,14 +87,6 @@ def _asked(config: str | None, words: Sequence[str]) -> tuple[str, dict[str, obj
     if words and words[0] != found.verb:
         raise InvalidInput("{file} is a question to {verb}. Got {other}.", file=config, verb=found.verb, other=words[0])
     return found.verb, {**found.question, **typed}
-
-
-def _log(path: str) -> Source:
-    from tonnage.kernel.reach import allowed_file, called
-    from tonnage.user_files import read_bytes
-
-    place = allowed_file(path)
-    return Source(name=called(place), text=read_bytes(place, LARGEST).decode("utf-8", "replace"), folder=place.parent)
 
 
 def _save(path: str, rows: Sequence[object]) -> None:

@@ -24,6 +24,7 @@ class Figure(Struct, frozen=True, kw_only=True):
     more: what else the quantity needs, such as how FLOP are counted
     inputs: options of the question that the source says for this figure, such as the tokens of a prompt
     skipped: why nothing predicts it; it has no `quantity` then
+    notes: limits of what the source says
     """
 
     quantity: str
@@ -34,6 +35,7 @@ class Figure(Struct, frozen=True, kw_only=True):
     more: Mapping[str, Any] = {}
     inputs: Mapping[str, Any] = {}
     skipped: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class LogReader(Struct, frozen=True, kw_only=True):
