@@ -1,9 +1,9 @@
 """Figures of published logs: each metric of the sources is recognised in the line that prints it."""
 
 import pytest
+from published_log_lines import LINES, METRICS
 
 from every_row import every_row
-from published_log_lines import LINES, METRICS
 from tonnage.interchange.logs import figures_of
 
 GOAL = 0.95  # of the figures of the sources

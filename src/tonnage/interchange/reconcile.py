@@ -70,10 +70,7 @@ def reconcile(sources: Sequence[Measurements], verb: str, question: Mapping[str,
     InvalidInput where no figure is found, or none of this verb.
     """
     found = [
-        _Said(tool, figure)
-        for source in sources
-        for tool, figures in source.figures.items()
-        for figure in figures
+        _Said(tool, figure) for source in sources for tool, figures in source.figures.items() for figure in figures
     ]
     verbs = {reader.tool: reader.verbs for reader in readers()}
     said = [one for one in found if verb in verbs.get(one.tool, _OF_TRAINING)]

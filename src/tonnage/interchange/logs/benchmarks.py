@@ -9,7 +9,7 @@ from typing import Any
 from tonnage.interchange.logs import READERS, Figure, LogReader
 from tonnage.interchange.logs.values import NUMBER, figure, first, largest, number, numbers
 
-# `vllm bench serve`, before 0.10 benchmark_serving.py, and sglang.bench_serving: key of the result -> quantity and unit.
+# `vllm bench serve`, once benchmark_serving.py, and sglang.bench_serving: key of the result -> quantity and unit.
 RESULT = {
     "mean_ttft_ms": ("ttft", "ms"),
     "mean_tpot_ms": ("tpot", "ms"),

@@ -5,7 +5,18 @@ from collections.abc import Iterator, Mapping
 
 from tonnage.interchange.diagnose.readers.training import FACTS
 from tonnage.interchange.logs import READERS, Figure, LogReader
-from tonnage.interchange.logs.values import NUMBER, facts, figure, in_gib, in_mib, largest, last, number, numbers, settled
+from tonnage.interchange.logs.values import (
+    NUMBER,
+    facts,
+    figure,
+    in_gib,
+    in_mib,
+    largest,
+    last,
+    number,
+    numbers,
+    settled,
+)
 
 _UNITS = {"KB": 2**10, "MB": 2**20, "GB": 2**30, "B": 1}
 _PEAKS = {"peak_allocated": "allocated_memory", "peak_reserved": "reserved_memory"}

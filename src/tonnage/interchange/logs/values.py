@@ -86,6 +86,4 @@ def unpredicted(found: tuple[float, int] | None, unit: str, metric: str) -> list
     """A figure that the tool states and no estimate has."""
     if found is None or not found[0] > 0:
         return []
-    return [
-        Figure(quantity="", value=found[0], unit=unit, metric=metric, count=found[1], skipped=NOT_PREDICTED)
-    ]
+    return [Figure(quantity="", value=found[0], unit=unit, metric=metric, count=found[1], skipped=NOT_PREDICTED)]

@@ -117,7 +117,6 @@ FAILURES = (
 )
 
 
-
 def _buffer(hint: str, pattern: str, name: str) -> Sign:
     """A line for each backend that has such a buffer; those of processors are `_on_host`."""
     on_device = rf"{_DEVICE}(?:_Mapped)? {pattern} = +(?P<{name}>{_N}) MiB"
