@@ -21,11 +21,13 @@ from tonnage.documents.interchange.diagnose import (
     Phase,
 )
 from tonnage.documents.interchange.reconcile import ReconciledFigure, ReconcileDocument
+from tonnage.interchange.asked import VERBS
 from tonnage.interchange.asked_of_logs import PASTED, reconciled, run_of
 from tonnage.interchange.diagnose.diagnosis import diagnosed
 from tonnage.interchange.diagnose.log import Log, decoded, file_log
 from tonnage.interchange.reconcile import Measurements, file_measurements, text_measurements
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import OR, listed
 
 Logged = str | os.PathLike[str]
 
@@ -201,8 +203,8 @@ def reconcile(
     >>> tonnage.reconcile(log, "serve", "llama-3.1-8b", on="h100", engine="sglang").figures[0].quantity
     'weights'
     """
-    if verb and verb not in ("train", "serve"):
-        raise InvalidInput("{@verb} is {verbs}. Got {got}.", verbs="train or serve", got=shown(verb))
+    if verb and verb not in VERBS:
+        raise InvalidInput("{@verb} is {verbs}. Got {got}.", verbs=listed(VERBS, OR), got=shown(verb))
     question = _question(model, on, options)
     several = logs if isinstance(logs, list | tuple) else [logs]
     if not several:

@@ -101,7 +101,7 @@ for point in frontier.points():
     assert_type(point.tokens_per_second_per_user, float)
 
 # ---- what a run says ----
-diagnosis = tonnage.diagnose("CUDA out of memory. Tried to allocate 2.00 GiB.\n", on="h100", sequence_length=4096)
+diagnosis = tonnage.diagnose("CUDA out of memory. Tried to allocate 2.00 GiB.\n", "gpt2", on="h100")
 assert_type(diagnosis, Diagnosis)
 freed: list[int] = [fix.freed_bytes for fix in diagnosis.fixes if isinstance(fix.freed_bytes, int)]
 assert_type(diagnosis.numbers[0].value, float)
