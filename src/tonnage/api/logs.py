@@ -206,7 +206,7 @@ def reconcile(
     if verb and verb not in VERBS:
         raise InvalidInput("{@verb} is {verbs}. Got {got}.", verbs=listed(VERBS, OR), got=shown(verb))
     question = _question(model, on, options)
-    several = logs if isinstance(logs, list | tuple) else [logs]
+    several: Sequence[Any] = logs if isinstance(logs, list | tuple) else [logs]
     if not several:
         raise InvalidInput("logs is a path, a text, or a list of them. Got {value}.", value=shown(logs))
     found = [_measurements(each) for each in several]

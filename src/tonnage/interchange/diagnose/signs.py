@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from tonnage.documents.interchange.diagnose import Cause, Phase
-from tonnage.interchange.diagnose.log import Line, Log
+from tonnage.interchange.diagnose.log import LONGEST, Line, Log
 from tonnage.interchange.diagnose.numbers import Number, amount, size
 
 # How much a line says: the cause itself; that an allocation failed; what may have other causes too.
@@ -78,16 +78,31 @@ def fact(tool: str, hint: str, pattern: str, **units: str) -> Sign:
     return Sign(tool=tool, hint=hint, pattern=re.compile(pattern), units=units)
 
 
-def hits(log: Log, signs: tuple[Sign, ...], most: int = MOST) -> Iterator[Hit]:
-    """Every line that a sign matches, of at most `most` lines from the start of a log and as many from its end."""
+def hits(log: Log, signs: tuple[Sign, ...]) -> Iterator[Hit]:
+    """Every line that a sign matches."""
     for each in signs:
         if each.hint not in log.text:
             continue
-        for index in log.with_literal(each.hint, most):
+        for index in log.with_literal(each.hint, MOST):
             line = log.at(index)
             found = each.pattern.search(line.text)
             if found is not None:
                 yield Hit(sign=each, index=index, line=line, numbers=tuple(_numbers(found, each.units, line.number)))
+
+
+def stated(text: str, sign: Sign) -> Iterator[Number]:
+    """The numbers of every line of a text that a sign matches, without a look at who wrote it."""
+    position = text.find(sign.hint)
+    while position >= 0:
+        start, end = max(position - LONGEST, 0), position + LONGEST
+        start = max(text.rfind("\n", start, position), text.rfind("\r", start, position), start - 1) + 1
+        end = min(
+            (at for at in (text.find("\n", position, end), text.find("\r", position, end)) if at >= 0), default=end
+        )
+        found = sign.pattern.search(text[start:end])
+        if found is not None:
+            yield from _numbers(found, sign.units, 0)
+        position = text.find(sign.hint, max(end, position + 1))
 
 
 def _numbers(found: re.Match[str], units: Mapping[str, str], line: int) -> Iterator[Number]:

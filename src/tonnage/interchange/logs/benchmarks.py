@@ -197,7 +197,7 @@ def _column(text: str, names: tuple[str, ...]) -> list[float]:
 def dcgm(text: str) -> Iterator[Figure]:
     """The exporter of DCGM, in MiB: DCGM_FI_DEV_FB_USED, which releases before 2.0 call dcgm_fb_used."""
     for name in ("DCGM_FI_DEV_FB_USED", "dcgm_fb_used"):
-        values = numbers(rf"(?m)^\s*{name}(?:\{{[^}}\n]*\}})?\s+{NUMBER}", text)
+        values = numbers(rf"(?m)^\s*{name}(?:\{{[^}}\n]*\}})?\s+{NUMBER}", text) if name in text else []
         yield from figure("process_memory", largest(values), "MiB", name)
 
 

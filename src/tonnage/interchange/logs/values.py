@@ -6,12 +6,11 @@ from statistics import median
 from typing import Any
 
 from tonnage.interchange.diagnose.log import Log
-from tonnage.interchange.diagnose.signs import Sign, hits
+from tonnage.interchange.diagnose.signs import Sign, stated
 from tonnage.interchange.logs import Figure
 from tonnage.kernel.units import GIB, MIB
 
 NUMBER = r"(\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?)"
-ALL_LINES = 1_000_000  # of a sign, from the start of a text and from its end
 NOT_PREDICTED = "this figure is not predicted"
 _DECIMALS = 4  # that tools print at most; a size was turned into whole bytes and back
 
@@ -31,9 +30,10 @@ def facts(text: str, signs: Iterable[Sign]) -> dict[str, list[float]]:
 
     These are the lines that `tonnage diagnose` reads too.
     """
+    plain = Log(text).text
     found: dict[str, list[float]] = {}
-    for hit in hits(Log(text), tuple(signs), ALL_LINES):
-        for each in hit.numbers:
+    for sign in signs:
+        for each in stated(plain, sign):
             found.setdefault(each.name, []).append(each.value)
     return found
 
