@@ -4,6 +4,7 @@
 - plan_training, plan_serving, place: the best plans and machines; frontier: speed against throughput
 - compare: a table of models, machines and options; train_many, serve_many: a table of questions
 - check, export: other tools' files and commands in and out
+- diagnose, reconcile: why a run ran out of memory; the estimate beside what its logs say
 - for_my_machine: which models run here; list_models, list_accelerators, read, cluster, accelerator: the catalogue
 - options: everything that a function takes by name; explain, rule: what a name means, a rule of thumb
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:  # for type checkers: the names are imported when they are fir
     from tonnage.api.following import SearchProgress
     from tonnage.api.interchange import check, export
     from tonnage.api.listing import options
+    from tonnage.api.logs import Diagnosis, Reconciliation, diagnose, reconcile
     from tonnage.api.lookups import explain, list_accelerators, list_models, rule
     from tonnage.api.many import serve_many, train_many
     from tonnage.api.planning import Placed, ServingPlans, TrainingPlans, place, plan_serving, plan_training
@@ -59,6 +61,7 @@ _WHERE = {
     "BillOptions": "tonnage.question.subjects.money",
     "Cluster": "tonnage.spec",
     "Comparison": "tonnage.api.comparing",
+    "Diagnosis": "tonnage.api.logs",
     "Frontier": "tonnage.api.answers",
     "InvalidInput": "tonnage.kernel.errors",
     "InvalidPlan": "tonnage.kernel.errors",
@@ -68,6 +71,7 @@ _WHERE = {
     "Model": "tonnage.architectures",
     "ModelsForMachine": "tonnage.api.answers",
     "Placed": "tonnage.api.planning",
+    "Reconciliation": "tonnage.api.logs",
     "RunOptions": "tonnage.question.subjects.run",
     "SearchOptions": "tonnage.question.subjects.plan",
     "SearchProgress": "tonnage.api.following",
@@ -83,6 +87,7 @@ _WHERE = {
     "check": "tonnage.api.interchange",
     "cluster": "tonnage.catalogue",
     "compare": "tonnage.api.comparing",
+    "diagnose": "tonnage.api.logs",
     "explain": "tonnage.api.lookups",
     "export": "tonnage.api.interchange",
     "for_my_machine": "tonnage.api.answers",
@@ -95,6 +100,7 @@ _WHERE = {
     "plan_serving": "tonnage.api.planning",
     "plan_training": "tonnage.api.planning",
     "read": "tonnage.api.answers",
+    "reconcile": "tonnage.api.logs",
     "rule": "tonnage.api.lookups",
     "serve": "tonnage.api.answers",
     "serve_many": "tonnage.api.many",
@@ -106,6 +112,7 @@ __all__ = [
     "BillOptions",
     "Cluster",
     "Comparison",
+    "Diagnosis",
     "Frontier",
     "InvalidInput",
     "InvalidPlan",
@@ -115,6 +122,7 @@ __all__ = [
     "Model",
     "ModelsForMachine",
     "Placed",
+    "Reconciliation",
     "RunOptions",
     "SearchOptions",
     "SearchProgress",
@@ -130,6 +138,7 @@ __all__ = [
     "check",
     "cluster",
     "compare",
+    "diagnose",
     "explain",
     "export",
     "for_my_machine",
@@ -142,6 +151,7 @@ __all__ = [
     "plan_serving",
     "plan_training",
     "read",
+    "reconcile",
     "rule",
     "serve",
     "serve_many",

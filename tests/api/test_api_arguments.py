@@ -29,6 +29,8 @@ GIVEN = {
     "serve_many": {"table": {"model": ["gpt2"], "on": ["h100"]}},
     "check": {"file": "vllm serve gpt2", "on": "h100"},
     "export": {"format": "vllm", "verb": "serve", "model": "gpt2", "on": "h100"},
+    "diagnose": {"log": "CUDA out of memory. Tried to allocate 2.00 GiB.\n", "model": "gpt2", "on": "h100"},
+    "reconcile": {"logs": "Memory used: 1.50 GB\n", "verb": "train", "model": "gpt2", "on": "h100"},
     "read": {"text": "gpt2"},
     "cluster": {"text": "h100"},
     "accelerator": {"name": "h100"},

@@ -19,6 +19,7 @@ from tonnage.cli import main
 from tonnage.cli.mcp import skill
 from tonnage.documents.document import builtins, encode
 from tonnage.interchange.json_questions import CHECK
+from tonnage.interchange.log_questions import DIAGNOSE, RECONCILE
 from tonnage.kernel.reach import Reach
 from tonnage.mcp_server.tools import BY_NAME, CHOICES, OPTIONS, TOOLS, fields, input_schema, listed, options_of_verb
 from tonnage.verbs.ask import ask, words_of
@@ -96,8 +97,8 @@ def test_a_client_of_the_official_package_lists_every_tool(told):
     named, _, instructions = told
     assert (
         [tool.name for tool in named]
-        == [*(tool.verb for tool in TOOLS), CHECK, OPTIONS]
-        == [*QUESTIONS, CHECK, OPTIONS]
+        == [*(tool.verb for tool in TOOLS), CHECK, DIAGNOSE, RECONCILE, OPTIONS]
+        == [*QUESTIONS, CHECK, DIAGNOSE, RECONCILE, OPTIONS]
     )
     assert all(tool.annotations.read_only_hint and tool.output_schema["required"] == ["schema"] for tool in named)
     assert "refused, not guessed" in instructions
@@ -231,6 +232,28 @@ def test_every_field_of_a_tool_is_named_by_the_tool_of_options(tool):
 def test_the_options_of_what_is_no_verb_are_refused(verb):
     found = answer(OPTIONS, {"verb": verb}, NO_FILES)
     assert found.is_error and "verb is one of train, serve, plan" in found.content[0].text
+
+
+OUT_OF_MEMORY = """\
+INFO 01-20 10:00:05 worker.py:267] model weights take 14.99GiB; non_torch_memory takes 0.26GiB; PyTorch activation \
+peak memory takes 0.94GiB; the rest of the memory reserved for KV Cache is 2.18GiB.
+ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization`.
+"""
+LOGGED = {
+    DIAGNOSE: {"text": OUT_OF_MEMORY},
+    RECONCILE: {"text": OUT_OF_MEMORY, "verb": "serve"},
+}
+
+
+@pytest.mark.parametrize("verb", LOGGED)
+def test_a_log_is_answered_from_its_text_in_at_most_8_kb(verb):
+    found = answer(verb, {**LOGGED[verb], "model": "llama-3.1-8b", "on": "rtx-4090"}, NO_FILES)
+    assert not found.is_error
+    first = {DIAGNOSE: "out of memory while allocating the KV cache", RECONCILE: "4 figures compared"}[verb]
+    assert found.content[0].text.startswith(first)
+    assert len(encode(found.structured_content)) + len(found.content[0].text.encode()) <= 8_000
+    refused = answer(verb, {**LOGGED[verb], "path": "/etc/passwd"}, NO_FILES)
+    assert refused.is_error and "no field is called 'path'" in refused.content[0].text
 
 
 def test_what_an_assistant_is_told_of_all_tools_is_at_most_12_kb():

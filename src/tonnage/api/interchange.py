@@ -53,7 +53,7 @@ def check(
     for name, value in (("model", model), ("on", on), ("tool", tool), ("tool_version", tool_version)):
         check_text(name, value)
     asker = Asker(model=model, on=on, tool=tool, version=tool_version, is_lenient=lenient)
-    return with_text(checking.answer(_source(file), asker))
+    return with_text(checking.answer(source_of(file), asker))
 
 
 @public
@@ -82,7 +82,8 @@ def export(format: str, verb: Literal["train", "serve"], model: str, on: str, **
     return write(format, verb, {"model": model, "on": on, **options}).text
 
 
-def _source(file: str | os.PathLike[str] | Sequence[str]) -> Source:
+def source_of(file: str | os.PathLike[str] | Sequence[str]) -> Source:
+    """A file, its text, or a command, as Python's functions take them. InvalidInput for anything else."""
     if isinstance(file, os.PathLike):
         return file_source(os.fspath(file))
     if not isinstance(file, str):

@@ -6,19 +6,21 @@ from datetime import UTC, datetime
 
 from tonnage.cli.common.inner_question import VERBS, sort_words
 from tonnage.cli.export import question_words
-from tonnage.interchange.source import Source
 from tonnage.kernel.errors import InvalidInput
 from tonnage.question.form import Given
 
-HELP = "the estimate beside what a run says: logs, metrics and results of benchmarks, figure by figure"
+HELP = "the estimate beside what a run says: logs, metrics, benchmarks and memory snapshots, figure by figure"
 CONFIG, ROW, KEEP, JSON = "--config", "--row", "--keep", "--json"
-LARGEST = 50_000_000  # bytes of a log
 
 
 def spelled(words: Sequence[str]) -> list[str]:
     """The words of the question behind `--`: they are read as those of its verb."""
-    parts = sort_words(words, (CONFIG, ROW), (KEEP, JSON))
-    return [*parts.options, *parts.before, "--", *parts.question] if parts else list(words)
+    left = list(words)
+    at = next((at for at, word in enumerate(left) if word in VERBS), len(left))
+    if 0 < at < len(left) and left[at - 1] == "--":  # as people write it: reconcile LOG -- train ...
+        left.pop(at - 1)
+    parts = sort_words(left, (CONFIG, ROW), (KEEP, JSON))
+    return [*parts.options, *parts.before, "--", *parts.question] if parts else left
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: Given) -> int:
     from tonnage.cli.common.print import print_json, print_lines
     from tonnage.documents.document import builtins
-    from tonnage.interchange.reconcile import reconcile
+    from tonnage.interchange.reconcile import file_measurements, reconcile
     from tonnage.render.reconciled import reconciled_lines
 
     at = next((at for at, word in enumerate(arguments.logs) if word in VERBS), len(arguments.logs))
@@ -47,7 +49,7 @@ def run(arguments: Given) -> int:
     if not logs:
         raise InvalidInput("LOG is needed: a file that says what was measured, before train or serve.")
     verb, question = _asked(arguments.config, words)
-    sources = [_log(path) for path in logs]
+    sources = [file_measurements(path) for path in logs]
     document = reconcile(sources, verb, question, f"{datetime.now(UTC):%Y-%m-%d}")
     if arguments.row:
         _save(arguments.row, document.rows)
@@ -81,14 +83,6 @@ def _asked(config: str | None, words: Sequence[str]) -> tuple[str, dict[str, obj
     if words and words[0] != found.verb:
         raise InvalidInput("{file} is a question to {verb}. Got {other}.", file=config, verb=found.verb, other=words[0])
     return found.verb, {**found.question, **typed, "on": found.question["on"]}
-
-
-def _log(path: str) -> Source:
-    from tonnage.kernel.reach import allowed_file, called
-    from tonnage.user_files import read_bytes
-
-    place = allowed_file(path)
-    return Source(name=called(place), text=read_bytes(place, LARGEST).decode("utf-8", "replace"), folder=place.parent)
 
 
 def _save(path: str, rows: Sequence[object]) -> None:

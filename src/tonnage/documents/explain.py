@@ -33,7 +33,7 @@ class FormulaDocument(Document, kw_only=True, forbid_unknown_fields=True):
     unit: str
     meaning: str
     assumes: str
-    basis: Literal["rule", "analytic", "traced", "measured"]
+    basis: Literal["rule", "calibrated", "analytic", "traced", "measured"]
     source: str
     symbols: list[LetterDocument]
     references: list[KeyedReference]

@@ -11,7 +11,7 @@ from tonnage.architectures import Block, Model
 from tonnage.estimate.frameworks.base import Framework, framework_of
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.plan.schedule import schedule_of
-from tonnage.estimate.site.terms import calibrated_bytes, training_correction
+from tonnage.estimate.site.terms import Correction, calibrated_bytes, training_correction
 from tonnage.estimate.step.method import trained_parameters
 from tonnage.estimate.step.pipeline_layout import chunk_layers
 from tonnage.estimate.step.rank import Shares, block_parameters, first_of, stages, with_first_apart
@@ -30,22 +30,23 @@ class RankMemory:
     they are asked for.
     """
 
-    def __init__(self, stage: StageMemory):
+    def __init__(self, stage: StageMemory, correction: Correction | None = None):
         self.rank = stage.stage.rank
         self.stage = stage
-        self._factor = stage.step.memory_factor
+        self._correction = correction  # by own runs
+        self._factor: Number = 1 if correction is None else correction.factor
         self._bounds = stage.bounds()  # one after the other, each when it is asked for
         self._bound: Number = 0
 
     @cached_property
     def phases(self) -> tuple[Term, ...]:
-        return tuple(calibrated_bytes(phase, self.stage.step.correction) for phase in self.stage.phases())
+        return tuple(calibrated_bytes(phase, self._correction) for phase in self.stage.phases())
 
     @cached_property
     def peak(self) -> Term:
         """The phase that needs most."""
         if "phases" not in self.__dict__ and self.stage.step.scalar:
-            return calibrated_bytes(self.stage.peak(), self.stage.step.correction)
+            return calibrated_bytes(self.stage.peak(), self._correction)
         return max(self.phases, key=lambda phase: phase.value)
 
     @cached_property
@@ -177,7 +178,6 @@ class Step:
         self.scalar = plan.is_of_numbers
         #: What the site's own runs say of memory like this one's.
         self.correction = training_correction("training_memory", model, plan, cluster)
-        self.memory_factor: Number = 1 if self.correction is None else self.correction.factor
         self.timing: Any = None  # how long it takes, where somebody asked for that (step_time)
 
     def _layer(self, block: Block) -> Layer:
@@ -189,7 +189,7 @@ class Step:
         return self.framework.layer(block, masked, hidden)
 
     def walk(self) -> TrainingMemory:
-        ranks = tuple(RankMemory(StageMemory(self, stage)) for stage in self.stages)
+        ranks = tuple(RankMemory(StageMemory(self, stage), self.correction) for stage in self.stages)
         alike: dict[tuple[object, ...], RankMemory] = {}
         # The first has most in flight; where backward is split all have as many, and the last has most that waits for
         # gradients of weights.

@@ -1,19 +1,32 @@
 """An estimate beside what a run says: figures of its logs, each predicted by the question that the run was."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tonnage.documents.interchange.reconcile import ReconciledFigure, ReconcileDocument
 from tonnage.documents.validation import RowDocument
 from tonnage.interchange.logs import Figure, figures_of, readers
-from tonnage.interchange.source import Source
+from tonnage.interchange.logs.snapshots import figures_of_file, is_recorded
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, listed
+from tonnage.kernel.reach import allowed_file, called
+from tonnage.kernel.units import MB
 from tonnage.question.form import values
 from tonnage.question.read import in_fields, read
 
-OF_SERVING = {"process_memory": "process"}  # quantity of a log -> that of serving
+OF_SERVING = {"process_memory": "process", "allocated_memory": "allocated"}  # quantity of a log -> that of serving
 COMPLETENESS = "full"
+LARGEST = 50_000_000  # bytes of a log; of recorded memory trace/foreign has limits of its own
+_HEAD = 16  # bytes by which recorded memory is told from a log
+_OF_TRAINING = ("train",)  # what recorded memory is of
+
+
+class Measurements(NamedTuple):
+    """What a file says: its name, and tool -> figures."""
+
+    name: str
+    figures: Mapping[str, Sequence[Figure]]
 
 
 class _Said(NamedTuple):
@@ -31,19 +44,36 @@ class _Compared(NamedTuple):
     lines: list[RowDocument]
 
 
-def reconcile(sources: Sequence[Source], verb: str, question: Mapping[str, Any], day: str) -> ReconcileDocument:
+def text_measurements(text: str, name: str) -> Measurements:
+    """What a log, metrics or a result say. InvalidInput where it is too large."""
+    if len(text) > LARGEST:
+        raise InvalidInput("{name} is larger than {largest:,} MB.", name=name, largest=int(LARGEST // MB))
+    return Measurements(name, figures_of(text))
+
+
+def file_measurements(name: str) -> Measurements:
+    """What a file that a user names says: a log, or recorded memory such as a snapshot of PyTorch. InvalidInput where
+    it cannot be read.
+    """
+    from tonnage.trace.foreign.files import head
+    from tonnage.user_files import read_bytes
+
+    path = allowed_file(name, instead="paste what it holds")
+    if is_recorded(head(path, _HEAD)):
+        return Measurements(called(path), figures_of_file(Path(path)))
+    return text_measurements(read_bytes(path, LARGEST).decode("utf-8", "replace"), called(path))
+
+
+def reconcile(sources: Sequence[Measurements], verb: str, question: Mapping[str, Any], day: str) -> ReconcileDocument:
     """Compare what logs say with the answer to a question. `day`: of the run, for the row.
 
     InvalidInput where no figure is found, or none of this verb.
     """
     found = [
-        _Said(tool, figure)
-        for source in sources
-        for tool, figures in figures_of(source.text).items()
-        for figure in figures
+        _Said(tool, figure) for source in sources for tool, figures in source.figures.items() for figure in figures
     ]
     verbs = {reader.tool: reader.verbs for reader in readers()}
-    said = [one for one in found if verb in verbs[one.tool]]
+    said = [one for one in found if verb in verbs.get(one.tool, _OF_TRAINING)]
     if not said:
         raise InvalidInput(_nothing(sources, found, verb))
     inputs = _inputs(verb, question)
@@ -69,7 +99,7 @@ def _inputs(verb: str, question: Mapping[str, Any]) -> dict[str, Any]:
         return {"model": question.get("model"), "on": question.get("on"), **values(parsed.given, options)}
 
 
-def _nothing(sources: Sequence[Source], found: Sequence[_Said], verb: str) -> Message:
+def _nothing(sources: Sequence[Measurements], found: Sequence[_Said], verb: str) -> Message:
     files = listed(source.name for source in sources)
     if found:
         tools = listed(dict.fromkeys(one.tool for one in found))
@@ -87,7 +117,7 @@ def _grouped(said: Sequence[_Said]) -> list[list[_Said]]:
 
 
 def _compared(
-    said: list[_Said], verb: str, question: Mapping[str, Any], sources: Sequence[Source], day: str
+    said: list[_Said], verb: str, question: Mapping[str, Any], sources: Sequence[Measurements], day: str
 ) -> _Compared:
     from tonnage.validation import row_of, validate
 
@@ -107,6 +137,8 @@ def _compared(
 
 
 def _measured(figure: Figure, verb: str) -> dict[str, Any]:
+    if figure.skipped:
+        return {"value": figure.value, "unit": figure.unit, "metric": figure.metric, "skipped": figure.skipped}
     quantity = OF_SERVING.get(figure.quantity, figure.quantity) if verb == "serve" else figure.quantity
     return {"quantity": quantity, "value": figure.value, "unit": figure.unit, "metric": figure.metric, **figure.more}
 
@@ -126,5 +158,5 @@ def _line(one: _Said, line: RowDocument) -> ReconciledFigure:
         band=band,
         inside=None if band is None else band[0] <= figure.value <= band[1],
         skipped=line.skipped,
-        notes=line.notes,
+        notes=[*figure.notes, *line.notes],
     )

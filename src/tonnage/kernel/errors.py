@@ -24,7 +24,7 @@ class TonnageError(ValueError):
     exit_status = 64
 
     def __init__(self, message: str, /, **values: Any):
-        super().__init__(Message(message, **values) if values else message)
+        super().__init__(Message(message, **values) if values or "{@" in message else message)
 
 
 class InvalidInput(TonnageError):

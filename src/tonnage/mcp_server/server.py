@@ -10,8 +10,9 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 from msgspec import UNSET
 
-from tonnage.documents.document import SCHEMA, ErrorDocument, Problem, builtins, encode
+from tonnage.documents.document import ErrorDocument, Problem, builtins, encode
 from tonnage.interchange.json_questions import CHECK, checked
+from tonnage.interchange.log_questions import DIAGNOSE, RECONCILE, diagnosed_question, reconciled_question
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.reach import Reach
 from tonnage.kernel.version import __version__
@@ -33,13 +34,16 @@ INSTRUCTIONS = (
     "model's or machine's name, ask with a likely one: the error lists the nearest."
 )
 # The document of `tonnage VERB --json`, or its summary; said to each assistant in every conversation.
-OUTPUT_SCHEMA = {"type": "object", "properties": {"schema": {"const": SCHEMA}}, "required": ["schema"]}
+OUTPUT_SCHEMA = {"type": "object", "required": ["schema"]}
 SAYS = (
     "This is a summary of the document: without breakdowns, and of long lists the first entries; left_out counts the "
     'others. Ask with "detail": "full" for all of it, up to some 100,000 tokens.'
 )
-READS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=True)
+# What reads alone destroys nothing and may be repeated: clients take the other hints only of tools that write.
+READS = types.ToolAnnotations(read_only_hint=True, open_world_hint=True)
 NOTHING = WrongQuestion()
+# Tools that take texts of other tools, and answer with a document of theirs.
+TEXTS = {CHECK: checked, DIAGNOSE: diagnosed_question, RECONCILE: reconciled_question}
 _LOG = logging.getLogger(__name__)
 
 
@@ -103,15 +107,15 @@ def _answer(name: str, arguments: Mapping[str, Any], settings: Settings) -> type
     question = dict(arguments)
     if name == OPTIONS:
         return _options(question, settings)
-    if name not in BY_NAME and name != CHECK:
+    if name not in BY_NAME and name not in TEXTS:
         from tonnage.kernel.registry import unknown
 
-        raise unknown("tool", name, [*BY_NAME, CHECK, OPTIONS])
+        raise unknown("tool", name, [*BY_NAME, *TEXTS, OPTIONS])
     detail = question.pop("detail", SUMMARY)
     if detail not in DETAILS:
         raise InvalidInput(f"detail is {SUMMARY} or {FULL}. Got {shown(detail)}.")
-    if name == CHECK:
-        document = builtins(checked(question, settings.within, detail).document)
+    if name in TEXTS:
+        document = builtins(TEXTS[name](question, settings.within, detail).document)
         return _result("\n".join([headline(document), *([] if detail == FULL else [SAYS])]), document, settings.text)
     reply = asked(BY_NAME[name].verb, question, settings.within, lambda answer: _told(answer, detail))
     first, document = reply.document

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from tonnage.documents.document import OptionsDocument
 from tonnage.interchange.json_questions import ABOUT, CHECK
+from tonnage.interchange.log_questions import DIAGNOSE, RECONCILE
 from tonnage.question.form import CONTENTS
 from tonnage.question.option import Option
 from tonnage.question.verbs import form_of
@@ -104,7 +105,7 @@ CHOICES = {
 DETAIL = {"type": "string", "enum": [SUMMARY, FULL], "default": SUMMARY}
 OTHERS = {
     "name": OPTIONS,
-    "description": "The names of all options of a verb, by subject. explain says what each means.",
+    "description": "All options of a verb, by subject; explain tells each.",
     "input_schema": {
         "type": "object",
         "properties": {"verb": {"type": "string", "enum": [tool.verb for tool in TOOLS if tool.verb != "explain"]}},
@@ -115,20 +116,45 @@ OTHERS = {
 
 CHECKS = {
     "name": CHECK,
-    "description": (
-        "Does what another tool's config, command or job script asks for fit? `read` has the keys that were not "
-        "understood."
-    ),
+    "description": ("Does what another tool's config, command or job asks for fit? `read` has its keys."),
     "input_schema": {
         "type": "object",
         "properties": {
             "text": {"type": "string", "description": ABOUT["text"]},
-            "model": {"type": "string", "description": "where the text names none"},
-            "on": {"type": "string", "description": "the machines, or the accelerator alone"},
+            "model": {"type": "string", "description": "if the text names none"},
+            "on": {"type": "string", "description": "the machines, or an accelerator"},
         },
         "required": ["text"],
     },
 }
+
+
+def _of_logs(verb: str, description: str, fields: Mapping[str, str]) -> dict[str, Any]:
+    """A tool that takes the text of a log and what is known of the run. It takes `config` too, as HTTP does."""
+    kinds = {"options": "object"}
+    properties = {
+        name: {"type": kinds.get(name, "string"), **({"description": about} if about else {})}
+        for name, about in fields.items()
+    }
+    return {
+        "name": verb,
+        "description": description,
+        "input_schema": {"type": "object", "properties": properties, "required": ["text"]},
+    }
+
+
+LOGS = (
+    _of_logs(
+        DIAGNOSE,
+        "Why did a run run out of memory, and what frees it?",
+        {"text": "the log", "model": "", "on": "", "options": "of train or serve"},
+    ),
+    _of_logs(
+        RECONCILE,
+        "The estimate beside figures of a log, metrics or a benchmark.",
+        {"text": "", "verb": "", "model": "", "on": "", "options": ""},
+    ),
+)
 
 
 def description(tool: Tool) -> str:
@@ -220,4 +246,4 @@ def brief(option: Option) -> str:
 def listed() -> list[dict[str, Any]]:
     """The tools, as an assistant is told of them."""
     told = [{"name": tool.verb, "description": description(tool), "input_schema": input_schema(tool)} for tool in TOOLS]
-    return [*told, CHECKS, OTHERS]
+    return [*told, CHECKS, *LOGS, OTHERS]

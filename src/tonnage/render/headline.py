@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.language import say
+from tonnage.language import say, worded
 from tonnage.render import frontier
 from tonnage.render.brief import maximum as brief_maximum
 from tonnage.render.brief import plan_serving, plan_training, verdict
 from tonnage.render.plans import pool
+from tonnage.render.reconciled import reconciled_lines
 
 
 def headline(document: Mapping[str, Any]) -> str:
@@ -18,6 +19,10 @@ def headline(document: Mapping[str, Any]) -> str:
     """
     if "kind" in document:
         return _word(document)
+    if "evidence" in document:
+        return worded(document["text"])
+    if "figures" in document:
+        return reconciled_lines(document)[0]
     if "cells" in document:
         return _comparison(document)
     if "pool" in document:

@@ -15,7 +15,9 @@ def reconciled_lines(document: Mapping[str, Any]) -> list[str]:
     figures = document["figures"]
     compared = [one for one in figures if one["relative_error"] is not None]
     rows = [_row(one) for one in sorted(figures, key=_distance, reverse=True)]
-    return [_first(compared, document), "", *table_lines(rows, HEADER)]
+    notes = dict.fromkeys(worded(note) for one in figures for note in one["notes"])
+    shown = [say("note: {what}", what=note) for note in notes]
+    return [_first(compared, document), "", *table_lines(rows, HEADER), *([""] if shown else []), *shown]
 
 
 def _first(compared: list[Mapping[str, Any]], document: Mapping[str, Any]) -> str:
@@ -42,7 +44,7 @@ def _row(one: Mapping[str, Any]) -> tuple[str, ...]:
     inside = "-" if one["inside"] is None else say("yes") if one["inside"] else say("no")
     why = worded(one["skipped"]) if one["skipped"] else say("{tool}: {metric}", tool=one["tool"], metric=one["metric"])
     return (
-        one["quantity"],
+        one["quantity"] or one["metric"],
         f"{significant(one['measured'])}{unit}",
         predicted,
         "-" if one["relative_error"] is None else _percent(one["relative_error"]),

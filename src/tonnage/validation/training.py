@@ -183,6 +183,11 @@ def _states(rank: RankMemory) -> float:
     )
 
 
+def _part(name: str) -> Callable[[RankMemory], float]:
+    """A part of the states, when all of it is there."""
+    return _over_phases(lambda phase: sum(float(child.value) for child in phase.children if child.name == name))
+
+
 def _activations(rank: RankMemory) -> float:
     """What the layers keep for backward, for every micro-batch in flight: neither the logits nor what recomputing
     brings back."""
@@ -204,6 +209,9 @@ MEMORY: Mapping[str, Callable[[RankMemory], float]] = {
     "activation_memory": _activations,
     "activation_share": _activations,
     "state_memory": _states,
+    "weights_memory": _part("weights"),
+    "gradient_memory": _part("gradients"),
+    "optimizer_memory": _part("optimizer"),
     "forward_memory": _forward,
     "memory_beyond_states": lambda rank: _over_phases(_tensors)(rank) - _states(rank),
 }

@@ -154,6 +154,7 @@ def _refusal_of_all(verb: str, question: Mapping[str, Any], error: TonnageError,
 
 def _asked(verb: str, question: Mapping[str, Any], within: Reach, detail: str) -> Any:
     from tonnage.interchange.json_questions import CHECK, EXPORT, checked, exported
+    from tonnage.interchange.log_questions import DIAGNOSE, RECONCILE, diagnosed_question, reconciled_question
     from tonnage.verbs.ask import ask
     from tonnage.web.batch import BATCH, batched
     from tonnage.web.launch import LAUNCH, launched
@@ -166,5 +167,7 @@ def _asked(verb: str, question: Mapping[str, Any], within: Reach, detail: str) -
         BATCH: batched,
         CHECK: lambda question, within: checked(question, within, detail),
         EXPORT: exported,
+        DIAGNOSE: diagnosed_question,
+        RECONCILE: reconciled_question,
     }
     return others[verb](question, within) if verb in others else ask(verb, question, within, detail=detail)

@@ -10,6 +10,7 @@ from litestar import MediaType, Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 
 from tonnage.interchange.json_questions import CHECK, EXPORT
+from tonnage.interchange.log_questions import DIAGNOSE, RECONCILE
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import OR, listed
 from tonnage.verbs.answered import DETAILS, FULL, SUMMARY
@@ -20,7 +21,10 @@ from tonnage.web.state import Running
 from tonnage.web.timeline import TIMELINE
 from tonnage.web.wire.body import question_of, read
 
-VERBS = ("train", "serve", "plan", "max", "compare", "rules", "explain", LAUNCH, TIMELINE, BATCH, CHECK, EXPORT)
+VERBS = (
+    *("train", "serve", "plan", "max", "compare", "rules", "explain"),
+    *(LAUNCH, TIMELINE, BATCH, CHECK, EXPORT, DIAGNOSE, RECONCILE),
+)
 SUMMARISED = frozenset({"train", "serve", CHECK})  # whose documents have a summary here
 DETAIL = "detail"
 SOON = 0.05  # seconds of an answer before anybody looks whether its client has left

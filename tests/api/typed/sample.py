@@ -5,7 +5,19 @@ from collections.abc import Mapping, Sequence
 from typing import assert_type
 
 import tonnage
-from tonnage import Answer, Cluster, Comparison, Frontier, Maximum, Model, ServingPlans, Term, TrainingPlans
+from tonnage import (
+    Answer,
+    Cluster,
+    Comparison,
+    Diagnosis,
+    Frontier,
+    Maximum,
+    Model,
+    Reconciliation,
+    ServingPlans,
+    Term,
+    TrainingPlans,
+)
 
 ON = "8xH100-SXM-80GB"
 
@@ -87,6 +99,15 @@ frontier = tonnage.frontier("llama-3.1-8b", on="h100", points=2, context=4096)
 assert_type(frontier, Frontier)
 for point in frontier.points():
     assert_type(point.tokens_per_second_per_user, float)
+
+# ---- what a run says ----
+diagnosis = tonnage.diagnose("CUDA out of memory. Tried to allocate 2.00 GiB.\n", "gpt2", on="h100")
+assert_type(diagnosis, Diagnosis)
+freed: list[int] = [fix.freed_bytes for fix in diagnosis.fixes if isinstance(fix.freed_bytes, int)]
+assert_type(diagnosis.numbers[0].value, float)
+reconciliation = tonnage.reconcile("Memory used: 1.50 GB\n", "train", "gpt2", on="h100")
+assert_type(reconciliation, Reconciliation)
+assert_type(reconciliation.figures[0].relative_error, float | None)
 
 # ---- many, with a table of the same type back ----
 rows: list[dict[str, object]] = [{"model": "llama-3.1-8b", "micro_batch_size": size} for size in (1, 2)]

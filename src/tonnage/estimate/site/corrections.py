@@ -259,8 +259,10 @@ class Fitted:
 
         rows = _rows(case)
         grows = ((rows - self._centre) ** 2).sum(axis=-1) / 16
-        levels = self.prior.levels
-        return sum(level.deviation**2 * (grows if level.sizes == "grows" else np.ones(len(rows))) for level in levels)
+        total = np.zeros(len(rows))
+        for level in self.prior.levels:
+            total = total + level.deviation**2 * (grows if level.sizes == "grows" else 1)
+        return total
 
 
 def _rows(case: Case) -> "Array":

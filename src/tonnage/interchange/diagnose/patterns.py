@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from tonnage.documents.interchange.diagnose import Cause, Phase
-from tonnage.interchange.diagnose.log import Line, Log
+from tonnage.interchange.diagnose.log import LONGEST, Line, Log
 from tonnage.interchange.diagnose.numbers import Number, amount, size
 
 # How much a line says: the cause itself; that an allocation failed; what may have other causes too.
@@ -86,6 +86,21 @@ def hits(log: Log, patterns: tuple[LinePattern, ...]) -> Iterator[Hit]:
             if match is not None:
                 numbers = tuple(_numbers(match, line_pattern.units, line.number))
                 yield Hit(pattern=line_pattern, index=index, line=line, numbers=numbers)
+
+
+def stated(text: str, line_pattern: LinePattern) -> Iterator[Number]:
+    """The numbers of every line of a text that a pattern matches, without a look at who wrote it."""
+    position = text.find(line_pattern.hint)
+    while position >= 0:
+        start, end = max(position - LONGEST, 0), position + LONGEST
+        start = max(text.rfind("\n", start, position), text.rfind("\r", start, position), start - 1) + 1
+        end = min(
+            (at for at in (text.find("\n", position, end), text.find("\r", position, end)) if at >= 0), default=end
+        )
+        found = line_pattern.regex.search(text[start:end])
+        if found is not None:
+            yield from _numbers(found, line_pattern.units, 0)
+        position = text.find(line_pattern.hint, max(end, position + 1))
 
 
 def _numbers(match: re.Match[str], units: Mapping[str, str], line: int) -> Iterator[Number]:

@@ -7,7 +7,6 @@ each is one that the source states, or the median, mean or largest of several th
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
-from statistics import median
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -24,6 +23,8 @@ class Figure(Struct, frozen=True, kw_only=True):
     count: of how many values it is the median, mean or largest
     more: what else the quantity needs, such as how FLOP are counted
     inputs: options of the question that the source says for this figure, such as the tokens of a prompt
+    skipped: why nothing predicts it; it has no `quantity` then
+    notes: limits of what the source says
     """
 
     quantity: str
@@ -33,6 +34,8 @@ class Figure(Struct, frozen=True, kw_only=True):
     count: int = 1
     more: Mapping[str, Any] = {}
     inputs: Mapping[str, Any] = {}
+    skipped: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class LogReader(Struct, frozen=True, kw_only=True):
@@ -59,33 +62,3 @@ def figures_of(text: str) -> dict[str, list[Figure]]:
     """Tool -> the figures that it states in a text."""
     found = {reader.tool: list(reader.read(text)) for reader in readers()}
     return {tool: figures for tool, figures in found.items() if figures}
-
-
-# ---- What several readers do with the values that they find.
-
-
-def largest(values: Iterable[float]) -> tuple[float, int] | None:
-    """The largest of the values, and how many there are; None where there are none."""
-    found = list(values)
-    return (max(found), len(found)) if found else None
-
-
-def settled(values: Iterable[float]) -> tuple[float, int] | None:
-    """The median of the values without the first, which warms up; of one value that one."""
-    found = list(values)
-    if not found:
-        return None
-    rest = found[1:] or found
-    return (median(rest), len(rest))
-
-
-def number(text: str) -> float:
-    """A number with separators of thousands."""
-    return float(text.replace(",", ""))
-
-
-def figure(quantity: str, found: tuple[float, int] | None, unit: str, metric: str, **more: Any) -> list[Figure]:
-    """The figure of values that were found; none where there are none, or it is 0."""
-    if found is None or not found[0] > 0:
-        return []
-    return [Figure(quantity=quantity, value=found[0], unit=unit, metric=metric, count=found[1], more=more)]

@@ -1,61 +1,76 @@
 """Step logs of trainers."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from tonnage.interchange.logs import READERS, Figure, LogReader, figure, largest, number, settled
+from tonnage.interchange.diagnose.readers.training import FACTS
+from tonnage.interchange.logs import READERS, Figure, LogReader
+from tonnage.interchange.logs.values import (
+    NUMBER,
+    facts,
+    figure,
+    in_gib,
+    in_mib,
+    largest,
+    last,
+    number,
+    numbers,
+    settled,
+)
 
-NUMBER = r"(\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _UNITS = {"KB": 2**10, "MB": 2**20, "GB": 2**30, "B": 1}
+_PEAKS = {"peak_allocated": "allocated_memory", "peak_reserved": "reserved_memory"}
 
 
-def _all(pattern: str, text: str) -> list[float]:
-    return [number(match) for match in re.findall(pattern, text)]
+def _memory(text: str, tool: str) -> Mapping[str, list[float]]:
+    """Quantity -> the peaks in bytes that lines of a tool state."""
+    found = facts(text, (sign for sign in FACTS if sign.tool == tool))
+    return {quantity: found.get(name, []) for name, quantity in _PEAKS.items()}
 
 
 def megatron(text: str) -> Iterator[Figure]:
     """Lines of an iteration, and the memory report of a rank, in MiB."""
-    step = _all(rf"elapsed time per iteration \(ms\): {NUMBER}", text)
+    step = numbers(rf"elapsed time per iteration \(ms\): {NUMBER}", text)
     yield from figure("step_time", settled(step), "ms", "elapsed time per iteration (ms)")
-    flops = _all(rf"throughput per GPU \(TFLOP/s/GPU\): {NUMBER}", text)
+    flops = numbers(rf"throughput per GPU \(TFLOP/s/GPU\): {NUMBER}", text)
     metric = "throughput per GPU (TFLOP/s/GPU)"
     yield from figure("flops_per_second", settled(flops), "TFLOP/s/GPU", metric, counting="megatron")
-    for word, quantity in (("allocated", "allocated_memory"), ("reserved", "reserved_memory")):
-        values = _all(rf"max {word}: {NUMBER}", text) if "memory (MB)" in text else []
-        yield from figure(quantity, largest(values), "MiB", f"max {word} (MB)")
+    for quantity, peaks in _memory(text, "megatron").items():
+        word = "allocated" if quantity == "allocated_memory" else "reserved"
+        yield from figure(quantity, largest(in_mib(peaks)), "MiB", f"max {word} (MB)")
 
 
 def torchtitan(text: str) -> Iterator[Figure]:
     """Lines of a step: `step: 10  loss: ...  memory: 47.91GiB(60.46%)  tps: 5,865  tflops: 339.37  mfu: 34.31%`."""
     plain = re.sub(r"\x1b\[[\d;]*m", "", text)
-    rows = re.findall(rf"step:\s*\d+\s.*?memory:\s*{NUMBER}GiB.*?tps:\s*{NUMBER}(?:.*?mfu:\s*{NUMBER}%)?", plain)
-    yield from figure("reserved_memory", largest(number(row[0]) for row in rows), "GiB", "memory")
-    yield from figure("tokens_per_second", settled(number(row[1]) for row in rows), "tokens/s/GPU", "tps")
-    shares = settled(number(row[2]) for row in rows if row[2])
+    rows = re.findall(rf"step:\s*\d+\s.*?memory:\s*[\d.]+GiB.*?tps:\s*{NUMBER}(?:.*?mfu:\s*{NUMBER}%)?", plain)
+    peaks = _memory(text, "torchtitan")["reserved_memory"]
+    yield from figure("reserved_memory", largest(in_gib(peaks)), "GiB", "memory")
+    yield from figure("tokens_per_second", settled(number(row[0]) for row in rows), "tokens/s/GPU", "tps")
+    shares = settled(number(row[1]) for row in rows if row[1])
     yield from figure("mfu", shares, "%", "mfu", counting="torchtitan")
 
 
 def trainer(text: str) -> Iterator[Figure]:
     """What the Trainer of transformers prints at the end, as a dictionary or as its table of metrics."""
-    steps = _all(rf"train_steps_per_second['\"]?\s*[:=]\s*['\"]?{NUMBER}", text)
+    steps = numbers(rf"train_steps_per_second['\"]?\s*[:=]\s*['\"]?{NUMBER}", text)
     if steps and steps[-1] > 0:
         yield from figure("step_time", (1 / steps[-1], 1), "s", "train_steps_per_second")
-    samples = _all(rf"train_samples_per_second['\"]?\s*[:=]\s*['\"]?{NUMBER}", text)
-    last = (samples[-1], 1) if samples else None
-    yield from figure("samples_per_second", last, "samples/s", "train_samples_per_second")
+    samples = numbers(rf"train_samples_per_second['\"]?\s*[:=]\s*['\"]?{NUMBER}", text)
+    yield from figure("samples_per_second", last(samples[-1:]), "samples/s", "train_samples_per_second")
 
 
 def deepspeed(text: str) -> Iterator[Figure]:
     """see_memory_usage, in GiB called GB, and the throughput timer."""
-    allocated = _all(rf"Max_MA {NUMBER} GB", text)
-    yield from figure("allocated_memory", largest(allocated), "GiB", "Max_MA")
-    yield from figure("reserved_memory", largest(_all(rf"Max_CA {NUMBER} GB", text)), "GiB", "Max_CA")
+    peaks = _memory(text, "deepspeed")
+    allocated = peaks["allocated_memory"]
+    yield from figure("allocated_memory", largest(in_gib(allocated)), "GiB", "Max_MA")
+    yield from figure("reserved_memory", largest(in_gib(peaks["reserved_memory"])), "GiB", "Max_CA")
     if not allocated:
-        peak = _all(rf"MaxMemAllocated={NUMBER}GB", text)
+        peak = numbers(rf"MaxMemAllocated={NUMBER}GB", text)
         yield from figure("allocated_memory", largest(peak), "GiB", "MaxMemAllocated")
-    samples = _all(rf"RunningAvgSamplesPerSec={NUMBER}", text)
-    last = (samples[-1], len(samples)) if samples else None
-    yield from figure("samples_per_second", last, "samples/s", "RunningAvgSamplesPerSec")
+    samples = numbers(rf"RunningAvgSamplesPerSec={NUMBER}", text)
+    yield from figure("samples_per_second", last(samples), "samples/s", "RunningAvgSamplesPerSec")
 
 
 def pytorch(text: str) -> Iterator[Figure]:

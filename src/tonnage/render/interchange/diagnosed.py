@@ -26,6 +26,7 @@ NAMES = {
     "in_use_by_this_process": "this process",
     "in_use_by_other_processes": "other processes",
     "weights": "weights",
+    "weights_and_outside_pytorch": "weights and memory outside PyTorch",
     "activations": "activations",
     "kv_cache": "KV cache",
     "available_kv": "left for the KV cache",

@@ -7,6 +7,8 @@ from litestar import MediaType, Response, get
 
 from tonnage.documents import schema as d
 from tonnage.interchange.json_questions import ABOUT, CHECK, EXPORT, LENIENT
+from tonnage.interchange.log_questions import ABOUT as ABOUT_LOGS
+from tonnage.interchange.log_questions import DIAGNOSE, RECONCILE
 from tonnage.kernel.encoding import encode
 from tonnage.kernel.version import __version__
 from tonnage.verbs.answered import DETAILS, FULL
@@ -77,6 +79,8 @@ def document() -> Schema:
         d.ServeBatchDocument,
         d.ErrorDocument,
         d.ExportDocument,
+        d.DiagnosisDocument,
+        d.ReconcileDocument,
         w.OptionRow,
         *jobs_and_saved.TYPES,
     }
@@ -112,6 +116,10 @@ def _questions() -> Schema:
     exported: Schema = {"allOf": [launch, {"type": "object", "required": ["format"], "properties": {"format": FORMAT}}]}
     written = "the file or command of another tool that starts the run"
     paths["/v1/export"] = _question(EXPORT, written, exported, (d.ExportDocument,))
+    why = "why a run ran out of memory, by the text of its log"
+    paths["/v1/diagnose"] = _question(DIAGNOSE, why, _of_logs(DIAGNOSE), (d.DiagnosisDocument,))
+    beside = "the estimate of a run beside what the texts of its logs say"
+    paths["/v1/reconcile"] = _question(RECONCILE, beside, _of_logs(RECONCILE), (d.ReconcileDocument,))
     return paths
 
 
@@ -120,6 +128,17 @@ FORMAT: Schema = {"type": "string", "description": "the name of a format, such a
 
 def _check() -> Schema:
     fields = {name: {"type": "boolean" if name == LENIENT else "string", "description": ABOUT[name]} for name in ABOUT}
+    return {"type": "object", "required": ["text"], "properties": fields, "additionalProperties": False}
+
+
+def _of_logs(verb: str) -> Schema:
+    """The schema of a question about logs: texts, and the run."""
+    fields: Schema = {name: {"type": "string", "description": about} for name, about in ABOUT_LOGS[verb].items()}
+    fields["options"] = {"type": "object", "description": ABOUT_LOGS[verb]["options"]}
+    if verb == RECONCILE:
+        one: Schema = {"type": "string", "minLength": 1}
+        fields["text"] |= {"type": ["string", "array"], "items": one, "minItems": 1}
+        fields["verb"] |= {"enum": ["train", "serve"]}
     return {"type": "object", "required": ["text"], "properties": fields, "additionalProperties": False}
 
 

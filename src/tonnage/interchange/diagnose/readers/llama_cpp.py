@@ -3,7 +3,7 @@ ggml/src/ggml-backend.cpp, src/llama-context.cpp, src/llama-kv-cache.cpp, src/ll
 """
 
 from tonnage.interchange.diagnose.numbers import NUMBER
-from tonnage.interchange.diagnose.patterns import FAILED, FOLLOWS, SAYS_CAUSE, fact, failure
+from tonnage.interchange.diagnose.patterns import FAILED, FOLLOWS, SAYS_CAUSE, LinePattern, fact, failure
 
 _N = NUMBER
 LLAMA_CPP = "llama-cpp"
@@ -116,20 +116,21 @@ FAILURES = (
     failure(LLAMA_CPP, "try reducing --n-gpu-layers if you're running out of VRAM", strength=FOLLOWS),
 )
 
+
+def _buffer(hint: str, pattern: str, name: str) -> LinePattern:
+    """A line for each backend that has such a buffer; those of processors are `_on_host`."""
+    on_device = rf"{_DEVICE}(?:_Mapped)? {pattern} = +(?P<{name}>{_N}) MiB"
+    on_host = rf"\w+ {pattern} = +(?P<{name}_on_host>{_N}) MiB"
+    return fact(LLAMA_CPP, hint, f"(?:{on_device}|{on_host})", **{name: "mib", f"{name}_on_host": "mib"})
+
+
 FACTS = (
-    fact(
-        LLAMA_CPP,
-        "model buffer size",
-        rf"{_DEVICE}(?:_Mapped)? model buffer size = +(?P<weights>{_N}) MiB",
-        weights="mib",
-    ),
-    fact(LLAMA_CPP, "KV buffer size", rf"{_DEVICE} KV buffer size = +(?P<kv_cache>{_N}) MiB", kv_cache="mib"),
-    fact(
-        LLAMA_CPP,
-        "compute buffer size",
-        rf"{_DEVICE} compute buffer size = +(?P<activations>{_N}) MiB",
-        activations="mib",
-    ),
+    _buffer("model buffer size", "model buffer size", "weights"),
+    _buffer("llm_load_tensors: ", "buffer size", "weights"),  # until b4000: "buffer size" alone
+    _buffer("KV buffer size", "KV buffer size", "kv_cache"),
+    _buffer("compute buffer size", "compute buffer size", "activations"),
+    fact(LLAMA_CPP, "self size", rf"(?:KV|kv) self size += +(?P<kv_self>{_N}) (?:MiB|MB)", kv_self="mib"),
+    fact(LLAMA_CPP, "mem required", rf"mem required += +(?P<required>{_N}) MB", required="mib"),  # until 2023
     fact(
         LLAMA_CPP,
         "n_ctx ",

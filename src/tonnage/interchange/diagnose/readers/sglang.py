@@ -107,7 +107,7 @@ FACTS = (
     fact(
         SGLANG,
         "KV Cache is allocated",
-        rf"#tokens: (?P<kv_tokens>\d+), K size: (?P<k_cache>{_N}) GB, V size: (?P<v_cache>{_N}) GB",
+        rf"(?:#tokens: (?P<kv_tokens>\d+), )?K size: (?P<k_cache>{_N}) GB, V size: (?P<v_cache>{_N}) GB",
         kv_tokens="tokens",
         k_cache="gib",
         v_cache="gib",
@@ -118,6 +118,22 @@ FACTS = (
         rf"#tokens: (?P<kv_tokens>\d+), KV size: (?P<kv_cache>{_N}) GB",
         kv_tokens="tokens",
         kv_cache="gib",
+    ),
+    fact(  # a pool for sliding windows and one for whole contexts
+        SGLANG,
+        "SWAKVPool mem usage",
+        rf"SWAKVPool mem usage: (?P<window_cache>{_N}) GB, swa size: (?P<window_tokens>\d+), full size: "
+        r"(?P<full_tokens>\d+)",
+        window_cache="gib",
+        window_tokens="tokens",
+        full_tokens="tokens",
+    ),
+    fact(
+        SGLANG,
+        "is allocated. max_mamba_cache_size",
+        rf"conv_state size: (?P<conv_state>{_N}) ?GB, ssm_state size: (?P<ssm_state>{_N}) ?GB",
+        conv_state="gib",
+        ssm_state="gib",
     ),
     fact(
         SGLANG,

@@ -99,6 +99,9 @@ FACTS = (
     fact(VLLM, "Model loading took", rf"Model loading took (?P<weights>{_N}) Gi?B", weights="gib"),
     fact(VLLM, "Loading model weights took", rf"Loading model weights took (?P<weights>{_N}) GB", weights="gib"),
     fact(
+        VLLM, "Available KV cache memory", rf"Available KV cache memory: (?P<available_kv>{_N}) GiB", available_kv="gib"
+    ),
+    fact(
         VLLM,
         "model weights take",
         rf"model weights take (?P<weights>{_N})GiB; non_torch_memory takes (?P<outside_pytorch>{_N})GiB; PyTorch "
@@ -116,11 +119,8 @@ FACTS = (
         total="gib",
         gpu_memory_utilization="share",
     ),
-    fact(
-        VLLM, "Available KV cache memory", rf"Available KV cache memory: (?P<available_kv>{_N}) GiB", available_kv="gib"
-    ),
     fact(VLLM, "KV cache size", r"KV cache size: (?P<kv_tokens>[\d,]+) tokens", kv_tokens="tokens"),
-    fact(VLLM, "# GPU blocks: ", r"# GPU blocks: (?P<kv_blocks>\d+)", kv_blocks="blocks"),
+    fact(VLLM, " blocks: ", r"# (?:GPU|CUDA) blocks: (?P<kv_blocks>\d+)", kv_blocks="blocks"),
     fact(VLLM, "Graph capturing finished", rf"took (?P<cuda_graphs>{_N}) GiB", cuda_graphs="gib"),
     fact(
         VLLM,
@@ -132,13 +132,47 @@ FACTS = (
     fact(
         VLLM,
         "for consumed memory (weights + non-torch)",
-        rf"Free memory on device \((?P<free>{_N})/(?P<total>{_N}) GiB\).{{0,120}}Actual usage is (?P<weights>{_N}) GiB "
-        rf"for consumed memory \(weights \+ non-torch\), (?P<activations>{_N}) GiB for peak activation, and "
-        rf"(?P<cuda_graphs>{_N}) GiB",
+        rf"Free memory on device \((?P<free>{_N})/(?P<total>{_N}) GiB\).{{0,120}}Actual usage is "
+        rf"(?P<weights_and_outside_pytorch>{_N}) GiB for consumed memory \(weights \+ non-torch\), "
+        rf"(?P<activations>{_N}) GiB for peak activation, and (?P<cuda_graphs>{_N}) GiB",
         free="gib",
         total="gib",
+        weights_and_outside_pytorch="gib",
+        activations="gib",
+        cuda_graphs="gib",
+    ),
+    fact(  # before the line above
+        VLLM,
+        "GiB for weight, ",
+        rf"Actual usage is (?P<weights>{_N}) GiB for weight, (?P<activations>{_N}) GiB for peak activation, "
+        rf"(?P<outside_pytorch>{_N}) GiB for non-torch memory, and (?P<cuda_graphs>{_N}) GiB for CUDAGraph memory",
         weights="gib",
         activations="gib",
+        outside_pytorch="gib",
+        cuda_graphs="gib",
+    ),
+    fact(
+        VLLM,
+        "Total non KV cache memory",
+        rf"torch peak memory increase: (?P<activations>{_N}) ?GiB; non-torch forward increase memory: "
+        rf"(?P<outside_pytorch>{_N}) ?GiB; weights memory: (?P<weights>{_N}) ?GiB",
+        activations="gib",
+        outside_pytorch="gib",
+        weights="gib",
+    ),
+    fact(  # 0.6.4 to 0.6.6; the later ones have commas between the figures
+        VLLM,
+        "Memory profiling results",
+        rf"peak_torch_memory=(?P<torch_peak>{_N})GiB.{{0,60}}?non_torch_memory=(?P<outside_pytorch>{_N})GiB,? "
+        rf"kv_cache_size=(?P<available_kv>{_N})GiB",
+        torch_peak="gib",
+        outside_pytorch="gib",
+        available_kv="gib",
+    ),
+    fact(
+        VLLM,
+        "CUDA graph pool memory",
+        rf"CUDA graph pool memory: (?P<cuda_graphs>{_N}) GiB \(actual\)",
         cuda_graphs="gib",
     ),
 )

@@ -98,6 +98,8 @@ export const launch = async (verb, question, signal) => learn(await (await sent(
 
 /** What another tool's file asks: {document, status}. Its document has `read`, the keys and the question. */
 export const check = (asked) => ask("check", asked);
+export const diagnose = (asked) => ask("diagnose", asked);
+export const reconcile = (asked) => ask("reconcile", asked);
 /** The formats that a verb's questions can be written in. */
 export const exports = async (verb) => (await once("/v1/server")).exports?.[verb] ?? [];
 export const exported = async (verb, format, question, signal) => (await (await sent("POST", "/v1/export", { verb, format, ...question }, signal)).json()).text;

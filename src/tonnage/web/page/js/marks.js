@@ -15,11 +15,12 @@ export function kindOf({ fits, needed_bytes: need, usable_bytes: usable, band })
 }
 
 const RUNGS = ["rule", "analytic", "traced", "measured"];
-const BASES = { rule: () => t("rule of thumb"), analytic: () => t("analytic"), traced: () => t("traced"), measured: () => t("measured") };
+const BASES = { rule: () => t("rule of thumb"), calibrated: () => t("calibrated"), analytic: () => t("analytic"), traced: () => t("traced"), measured: () => t("measured") };
 
 /** How a figure is known: a ladder of four rungs and its word, never colour alone. */
 export function basis(name) {
-  const rungs = RUNGS.map((_, i) => s("rect", { class: i <= RUNGS.indexOf(name) ? "on" : null, x: i * 4 + 0.5, y: 7.5 - i * 2.3, width: 2, height: 3 + i * 2.3 }));
+  const rung = RUNGS.indexOf(name === "calibrated" ? "analytic" : name); // an analytic figure that own runs correct
+  const rungs = RUNGS.map((_, i) => s("rect", { class: i <= rung ? "on" : null, x: i * 4 + 0.5, y: 7.5 - i * 2.3, width: 2, height: 3 + i * 2.3 }));
   return h("span", { class: "basis" }, s("svg", { viewBox: "0 0 15 11", "aria-hidden": "true" }, rungs), BASES[name]?.() ?? name);
 }
 

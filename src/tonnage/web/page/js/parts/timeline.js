@@ -8,7 +8,7 @@ import { t, tr } from "../words.js";
 import { later, settled, shown } from "./later.js";
 import { drawPipeline } from "./pipeline.js";
 
-const BASES = ["rule", "analytic", "traced", "measured"];
+const BASES = ["rule", "calibrated", "analytic", "traced", "measured"];
 /* What a name's time is spent on -> its pattern. Links take the first of theirs that is free. */
 const FILLS = [
   [/bubble|waiting|queueing/, "bubble"],
