@@ -138,6 +138,7 @@ class Axes(TypedDict, total=False):
     layers_on_accelerator: int | Sequence[int | None] | None
     expert_layers_on_host: int | Sequence[int | None] | None
     weights_on_host: int | Sequence[int | None] | None
+    speculative: str | Sequence[str | None] | None
     draft_model: str | Sequence[str | None] | None
     draft_tokens: int | Sequence[int | None] | None
     acceptance: float | Sequence[float | None] | None

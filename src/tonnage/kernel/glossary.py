@@ -90,6 +90,9 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("K", "num_keys", "keys", "pairs of a token and a key that it attends to"),
         Symbol("n_draft", "draft_tokens", "tokens", "tokens guessed ahead in a pass"),
         Symbol("p_take", "acceptance", "", "probability that a guessed token is taken"),
+        Symbol("sum_take", "accepted_positions", "", "sum over drafted tokens of the share of passes that accept each"),
+        Symbol("L_tree", "tree_tokens", "tokens", "tokens of a pass that checks a tree of candidates"),
+        Symbol("share_chain", "chain_share", "", "share of the drafts of a tree that a chain's acceptance is"),
         Symbol("tau_read", "memory_seconds", "seconds", "time that reading from memory needs"),
         Symbol("tau_math", "compute_seconds", "seconds", "time that arithmetic needs"),
         # a replica under load

@@ -203,12 +203,25 @@ def _bands(clock: PassTime | Drafted, figures: ServingDocument[Term]) -> dict[st
     of a whole generation where none of its own was measured.
     """
     checks = _checks(clock)
+    low, high = _of_acceptance(checks.plan)
     return {
-        name.replace("_seconds", "_band"): band
+        name.replace("_seconds", "_band"): (band[0] * low, band[1] * high) if name == "tpot_seconds" else band
         for name in checks.rates.bands
         if name in MEASURED and (figure := getattr(figures, name))
         if (band := checks.rates.around(name, figure.value, checks.chip))
     }
+
+
+def _of_acceptance(plan: ServingPlan) -> tuple[float, float]:
+    """What TPOT is multiplied with where drafted tokens are accepted as often, and as seldom, as was published."""
+    drafting = plan.drafting
+    if not drafting.draft_tokens or drafting.acceptance_low is None or drafting.acceptance_high is None:
+        return 1.0, 1.0
+    least, mean, most = (
+        float(f.tokens_per_pass.evaluate(n_draft=drafting.draft_tokens, p_take=share))
+        for share in (drafting.acceptance_low, drafting.acceptance, drafting.acceptance_high)
+    )
+    return mean / most, mean / least
 
 
 def speed_of(

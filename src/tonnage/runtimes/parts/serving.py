@@ -329,6 +329,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     aliases: tuple[str, ...] = ()
     #: Options of ours that not every engine has, and this one does.
     settings: tuple[str, ...] = ()
+    #: Its ways to draft (speculative decoding).
+    drafts: tuple[str, ...] = ()
     #: Where it says that tensor ranks must divide the heads.
     heads_rule: str = ""
     #: Where it says that a rank's part of a matrix must be whole blocks of quantised weights.

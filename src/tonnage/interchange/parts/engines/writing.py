@@ -25,6 +25,7 @@ SAID_BY_ENGINES = frozenset(
         "lora_rank",
         "draft_model",
         "draft_tokens",
+        "speculative",
     }
 )
 
