@@ -148,6 +148,7 @@ class Axes(TypedDict, total=False):
     output_tokens: int | Sequence[int | None] | None
     request_rate: float | Sequence[float | None] | None
     cached_tokens: int | Sequence[int | None] | None
+    cache_hit_rate: float | Sequence[float | None] | None
     prefill_replicas: int | Sequence[int | None] | None
     spread: float | Sequence[float | None] | None
     burstiness: float | Sequence[float | None] | None

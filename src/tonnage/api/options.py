@@ -395,6 +395,10 @@ class ServeOptions(MachineOptions, total=False):
     """requests that arrive by themselves at all replicas together, instead of --concurrency [requests/s]"""
     cached_tokens: int | None
     """of a prompt that the engine has already (prefix caching) [tokens]; default: 0"""
+    cache_hit_rate: float | None
+    """share of the tokens of prompts that the prefix cache has already, instead of --cached-tokens [0 to 1];
+    default: 0
+    """
     prefill_replicas: int | None
     """of the replicas, those that compute prompts alone, whose caches go to the others (disaggregated) [replicas];
     default: all do both
@@ -482,6 +486,7 @@ class AnyOptions(TrainOptions, total=False):
     output_tokens: int | None
     request_rate: float | None
     cached_tokens: int | None
+    cache_hit_rate: float | None
     prefill_replicas: int | None
     spread: float | None
     burstiness: float | None

@@ -101,6 +101,7 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("O", "output_tokens", "tokens", "tokens of an answer"),
         Symbol("s_mean", "mean_context", "tokens", "tokens of context of a request that decodes, on average"),
         Symbol("s_hit", "cached_tokens", "tokens", "tokens of a prompt that the engine has already"),
+        Symbol("share_hit", "cache_hit_rate", "", "share of the tokens of prompts that the prefix cache has already"),
         Symbol("D_pool", "pool_tokens", "tokens", "tokens of cache that a replica holds"),
         Symbol(
             "cv2", "squared_variation", "", "squared coefficient of variation of a length, or of the time of a service"

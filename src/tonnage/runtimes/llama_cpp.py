@@ -86,6 +86,7 @@ NEWEST = ServingRuntime(
     listed=4,
     aliases=("llamaserver", "ggml"),
     settings=("lora_adapters", "draft_tokens", "layers_on_accelerator", "expert_layers_on_host", "speculative"),
+    prefix_caching="llama.cpp, tools/server/README.md: --cache-prompt is on",
     drafts=("eagle3", "mtp", "ngram", "draft"),
     loads_files=True,
     overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on an H100",

@@ -195,6 +195,7 @@ NEWEST = ServingRuntime(
     copies_in_server="one-node",
     listed=2,
     settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens", "speculative"),
+    prefix_caching="SGLang, sglang/srt/mem_cache/radix_cache.py, unless --disable-radix-cache",
     drafts=("eagle3", "eagle", "mtp", "ngram", "draft"),
     heads_rule="SGLang, sglang/srt/models/llama.py: total_num_heads % tp_size == 0",
     blocks_rule="SGLang, sglang/srt/layers/quantization/fp8.py, create_weights: not divisible by weight quantization "

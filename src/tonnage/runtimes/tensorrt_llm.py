@@ -101,6 +101,7 @@ NEWEST = ServingRuntime(
     listed=3,
     aliases=("trtllm", "trt", "tensorrt"),
     settings=("lora_adapters", "attention_data_parallel_size", "draft_tokens", "speculative"),
+    prefix_caching="TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py: KvCacheConfig.enable_block_reuse True",
     drafts=("eagle3", "mtp", "ngram", "draft"),
     heads_rule="TensorRT-LLM, tensorrt_llm/_torch/modules/attention.py: num_heads % tp_size == 0",
     reads_faster_cache=True,

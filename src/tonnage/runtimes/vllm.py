@@ -215,6 +215,7 @@ NEWEST = ServingRuntime(
     copies_in_server="all-nodes",
     listed=1,
     settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens", "speculative"),
+    prefix_caching="vLLM, vllm/config/cache.py: enable_prefix_caching True",
     drafts=("eagle3", "eagle", "mtp", "medusa", "ngram", "draft"),
     heads_rule="vLLM, vllm/config/model.py, verify_with_parallel_config: total number of attention heads must be "
     "divisible by tensor "
@@ -321,6 +322,7 @@ _V8 = replace(
 )
 _V6 = replace(
     _V8,
+    prefix_caching="",  # --enable-prefix-caching was off
     version="vLLM 0.6",
     source="vLLM 0.6.4, vllm/worker/worker.py: determine_num_available_blocks; vllm/config.py: SchedulerConfig",
     limits=(

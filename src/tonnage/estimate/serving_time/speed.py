@@ -19,6 +19,7 @@ from tonnage.estimate.serving_time.times import Drafted, ServingTimes, pass_time
 from tonnage.formulas import passes as f
 from tonnage.formulas import service as h
 from tonnage.formulas import serving as g
+from tonnage.formulas.load import prefixes_beside
 from tonnage.formulas.time import memory_seconds
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.message import Message
@@ -85,6 +86,8 @@ def serving_speed(
     if memory.memory.value > usable and replica.pool is None:
         question.warn("it does not fit: the times are those of an accelerator with enough memory.")
     _notes(replica.clock, plan, cluster, served, replica_load, question)
+    if "cache_hit_rate" in question and replica.pool is not None and replica_load.load.cached_tokens:
+        _note_prefixes(replica.pool, served, replica_load.load, question)
     speed = speed_of(replica, plan, cluster, served, replica_load)
     return replace(speed, figures=replace(speed.figures, **_bands(replica.clock, speed.figures)))
 
@@ -196,6 +199,21 @@ def _notes(
                 places=served.steady.places,
             )
         )
+
+
+def _note_prefixes(pool: int, served: ServingTimes, load: Load, question: Question) -> None:
+    """How many prefixes stay cached: a hit rate holds while those in use are no more."""
+    count = prefixes_beside.evaluate(
+        D_pool=pool, R=served.running, s_mean=served.context_tokens, s_hit=load.cached_tokens
+    )
+    question.warn(
+        Message(
+            "beside the running requests the KV cache of a replica keeps {count:,} prefixes of {tokens:,} tokens; with "
+            "more of them in use the hit rate falls.",
+            count=int(count),
+            tokens=int(load.cached_tokens),
+        )
+    )
 
 
 def _bands(clock: PassTime | Drafted, figures: ServingDocument[Term]) -> dict[str, tuple[float, float]]:

@@ -355,7 +355,7 @@ def _makes_it_fit(verdict: Mapping[str, Any], move: Mapping[str, Any]) -> bool:
     return bool(high > usable >= move["needed_bytes"] * high / verdict["needed_bytes"])
 
 
-LENGTHS = ("context", "input_tokens", "output_tokens", "cached_tokens", "spread")
+LENGTHS = ("context", "input_tokens", "output_tokens", "cached_tokens", "cache_hit_rate", "spread")
 LOAD = ("concurrency", "request_rate", *LENGTHS[1:], "ttft", "tpot")
 
 
