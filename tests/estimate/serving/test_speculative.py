@@ -13,6 +13,7 @@ from tonnage.estimate.serving.speculative import CHAIN_SHARE, acceptance, known_
 from tonnage.formulas.passes import tokens_per_pass
 from tonnage.kernel.errors import InvalidPlan, MissingDatum, NotApplicable, UnknownName
 from tonnage.models import read
+from tonnage.runtimes import serving_runtime, serving_runtimes
 
 LLAMA, ON = "llama-3.1-8b", "h100"
 SAID = {"input_tokens": 1024, "output_tokens": 512, "concurrency": 4}
@@ -217,3 +218,10 @@ def test_other_engines_are_told_in_their_words():
     assert "--speculative-num-draft-tokens 4" in sglang
     assert "decoding_type: Eagle3, max_draft_len: 3" in command(engine="tensorrt-llm", speculative="eagle3")
     assert "--spec-type draft-eagle3" in command(engine="llama.cpp", speculative="eagle3")
+
+
+def test_every_engine_that_drafts_says_how():
+    for name in serving_runtimes():
+        engine = serving_runtime(name)
+        assert bool(engine.drafts) == ("speculative" in engine.settings) == ("draft_tokens" in engine.settings), name
+        assert set(engine.drafts) <= set(known_methods()), name
