@@ -30,6 +30,7 @@ COMPANIONS: dict[str, tuple[str, ...]] = {
     "percentile": ("--tpot", "50ms"),
     "spread": ("--input-tokens", "512"),
     "cached_tokens": ("--input-tokens", "200k"),
+    "cache_hit_rate": ("--input-tokens", "512"),
     **dict.fromkeys(
         ("layers_on_accelerator", "expert_layers_on_host"), ("--engine", "llama.cpp", "--weights", "q4_k_m")
     ),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tonnage.catalogue import accelerators, api_prices, grids, models, nodes, prices, skypilot
+from tonnage.catalogue import accelerators, acceptance, api_prices, grids, models, nodes, prices, skypilot
 from tonnage.catalogue.accelerators import LinkForm
 from tonnage.cli import main
 from tonnage.kernel.errors import InvalidInput
@@ -23,6 +23,8 @@ FORMS = [
     prices.Price,
     prices.Purchase,
     api_prices.ApiPrice,
+    acceptance.Method,
+    acceptance.AcceptanceFact,
     skypilot.Name,
     grids.Grid,
     models.ModelFile,
@@ -67,10 +69,12 @@ def directory(tmp_path, monkeypatch):
     prices.forget()
     api_prices.forget()
     grids.grids.cache_clear()
+    acceptance.method.cache_clear()
     yield tmp_path
     prices.forget()
     api_prices.forget()
     grids.grids.cache_clear()
+    acceptance.method.cache_clear()
 
 
 def test_the_guide_has_an_example_for_every_kind_at_its_place():
@@ -80,13 +84,16 @@ def test_the_guide_has_an_example_for_every_kind_at_its_place():
         "models",
         "prices",
         "api_prices",
+        "acceptance",
         "grids",
     ]
 
 
 def test_the_examples_of_the_guide_load(directory):
     for place, load in zip(
-        PLACES, (accelerators.load, nodes.load, models.load, prices.load, api_prices.load, grids.load), strict=True
+        PLACES,
+        (accelerators.load, nodes.load, models.load, prices.load, api_prices.load, acceptance.load, grids.load),
+        strict=True,
     ):
         assert load(directory / place)
 

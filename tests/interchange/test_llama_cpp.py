@@ -135,7 +135,7 @@ COMMANDS = [
     ("-fa auto", {}),
     ("-dev CUDA0,CUDA1", {"pipeline_parallel_size": 2, "on": "2xh100"}),
     ("-ts 1,1,1", {"pipeline_parallel_size": 3, "on": "3xh100"}),
-    ("--spec-type ngram-simple", {"draft_tokens": 3}),
+    ("--spec-type ngram-simple", {"draft_tokens": 3, "speculative": "ngram"}),
     ("--mlock --no-mmap --numa distribute --rope-scaling yarn --jinja --metrics", {}),
 ]
 

@@ -69,6 +69,7 @@ GOLDEN = {
             "lora_adapters": 2,
             "lora_rank": 64,
             "draft_model": "jamesliu1/sglang-EAGLE3-Llama-3.1-Instruct-8B",
+            "speculative": "eagle3",
             "draft_tokens": 5,
             "tensor_parallel_size": 1,
             "on": "1xh100",
@@ -115,7 +116,7 @@ COMMANDS = [
     ("--cpu-offload-gb 8", {"weights_on_host": "8GiB"}),
     ("--enable-lora --max-lora-rank 8", {"lora_adapters": 8, "lora_rank": 8}),
     ("--speculative-algorithm NEXTN", {"draft_tokens": 3}),
-    ("--speculative-algorithm NGRAM --speculative-num-draft-tokens 5", {"draft_tokens": 4}),
+    ("--speculative-algorithm NGRAM --speculative-num-draft-tokens 5", {"draft_tokens": 4, "speculative": "ngram"}),
     (
         "--speculative-algorithm STANDALONE --speculative-draft Qwen/Qwen3-0.6B --speculative-num-steps 4",
         {"draft_model": "Qwen/Qwen3-0.6B", "draft_tokens": 4},
@@ -308,6 +309,8 @@ QUESTIONS = [
         "weights_on_host": "2GiB",
     },
     {"model": "llama-3.1-8b", "on": "h100", "draft_tokens": 3, "draft_model": "llama-3.2-1b", "acceptance": 0.7},
+    {"model": "llama-3.1-8b", "on": "h100", "speculative": "eagle3", "draft_tokens": 4},
+    {"model": "llama-3.1-8b", "on": "h100", "speculative": "ngram", "draft_tokens": 4},
 ]
 
 

@@ -119,7 +119,7 @@ FILES = [
     ("moe_config: {backend: WIDEEP}", {}, "moe_config.backend"),
     ("disable_overlap_scheduler: true", {}, "disable_overlap_scheduler"),
     ("lora_config: {max_lora_rank: 8, max_loras: 2}", {"lora_adapters": 2, "lora_rank": 8}, ""),
-    ("speculative_config: {decoding_type: NGram, max_draft_len: 4}", {"draft_tokens": 4}, ""),
+    ("speculative_config: {decoding_type: NGram, max_draft_len: 4}", {"draft_tokens": 4, "speculative": "ngram"}, ""),
     (
         "speculative_config: {decoding_type: Draft_Target, max_draft_len: 4, speculative_model: Qwen/Qwen3-0.6B}",
         {"draft_model": "Qwen/Qwen3-0.6B", "draft_tokens": 4},

@@ -62,6 +62,7 @@ GOLDEN = {
             "context": 8192,
             "weights": "fp16",
             "draft_tokens": 5,
+            "speculative": "ngram",
             "on": "1xh100",
         },
         assumed="tensor-parallel-size gpu-memory-utilization",
@@ -144,7 +145,14 @@ COMMANDS = [
     ("--cpu-offload-gb 0", {}),
     ("--enable-lora", {"lora_adapters": 1, "lora_rank": 16}),
     ("--max-loras 4", {}),
-    ('--speculative-config \'{"method": "ngram", "num_speculative_tokens": 4}\'', {"draft_tokens": 4}),
+    (
+        '--speculative-config \'{"method": "ngram", "num_speculative_tokens": 4}\'',
+        {"draft_tokens": 4, "speculative": "ngram"},
+    ),
+    (
+        '--speculative-config \'{"method": "eagle3", "model": "a/eagle3-head", "num_speculative_tokens": 3}\'',
+        {"draft_tokens": 3, "speculative": "eagle3", "draft_model": "a/eagle3-head"},
+    ),
     ("-sc.method mtp -sc.num_speculative_tokens 2", {"draft_tokens": 2}),
     (
         "--speculative-config.model Qwen/Qwen3-0.6B --speculative-config.num-speculative-tokens 3",
@@ -444,6 +452,10 @@ QUESTIONS = [
      "lora_adapters": 4, "acceptance": 0.7, "enforce_eager": True, "gpu_memory_utilization": 0.8},
     {"model": "llama-3.1-8b", "on": "4xl40s", "weights_on_host": "2GiB", "max_num_batched_tokens": 4096,
      "input_tokens": 512, "output_tokens": 128, "pipeline_parallel_size": 2},
+    {"model": "llama-3.1-8b", "on": "h100", "speculative": "eagle3", "draft_tokens": 4},
+    {"model": "llama-3.1-8b", "on": "h100", "speculative": "medusa", "draft_tokens": 3},
+    {"model": "deepseek-v3", "on": "8xh200", "speculative": "ngram", "draft_tokens": 4},
+    {"model": "deepseek-v3", "on": "8xh200", "draft_tokens": 1},
 ]  # fmt: skip
 
 

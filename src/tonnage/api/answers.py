@@ -257,10 +257,11 @@ def serve(
       expert_parallel_size [ranks]: ranks that share a layer's experts (default: 1)
       gpu_memory_utilization [0 to 1]: part of the memory that the engine takes (default: vllm's 0.92)
       max_num_seqs [requests]: requests that the engine runs at once (default: the engine's own)
-      draft_model [name]: the model that drafts (speculative decoding) (default: the model's own prediction layers)
+      speculative [method]: how tokens are drafted (speculative decoding): eagle3, eagle, mtp, medusa, ngram, draft
+        (default: none)
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
       price_per_accelerator_hour [USD]: price of one accelerator for one hour (default: the cheapest offer known)
-    All 57 options: `print(tonnage.options("serve"))`.
+    All 59 options: `print(tonnage.options("serve"))`.
 
     Returns an Answer: `fits`; `memory` [bytes] of the fullest GPU and its parts; `serving`: ttft_seconds, tpot_seconds,
     tokens_per_second, concurrency [requests], cost_per_million_tokens [USD], each a Term; `bill`; `advice`.

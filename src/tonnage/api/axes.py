@@ -139,6 +139,7 @@ class Axes(TypedDict, total=False):
     layers_on_accelerator: int | Sequence[int | None] | None
     expert_layers_on_host: int | Sequence[int | None] | None
     weights_on_host: int | Sequence[int | None] | None
+    speculative: str | Sequence[str | None] | None
     draft_model: str | Sequence[str | None] | None
     draft_tokens: int | Sequence[int | None] | None
     acceptance: float | Sequence[float | None] | None
@@ -148,6 +149,7 @@ class Axes(TypedDict, total=False):
     output_tokens: int | Sequence[int | None] | None
     request_rate: float | Sequence[float | None] | None
     cached_tokens: int | Sequence[int | None] | None
+    cache_hit_rate: float | Sequence[float | None] | None
     prefill_replicas: int | Sequence[int | None] | None
     spread: float | Sequence[float | None] | None
     burstiness: float | Sequence[float | None] | None

@@ -46,7 +46,7 @@ USUAL: Mapping[str, tuple[str, ...]] = {
     "serve": (
         *("context", "concurrency", "input_tokens", "output_tokens", "request_rate", "ttft", "tpot"),
         *("weights", "kv_cache", "engine", "tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size"),
-        *("gpu_memory_utilization", "max_num_seqs", "draft_model", "provider", "price_per_accelerator_hour"),
+        *("gpu_memory_utilization", "max_num_seqs", "speculative", "provider", "price_per_accelerator_hour"),
     ),
     "plan_training": (
         *("goal", "top", "max_accelerators", "pareto", "sequence_length", "global_batch_size", "method", "precision"),

@@ -365,12 +365,18 @@ class MachineOptions(TypedDict, total=False):
     """layers whose experts stay in host memory (llama.cpp) [layers]; default: none"""
     weights_on_host: int | None
     """weights of each rank that stay in host memory (vllm, sglang) [bytes]; default: none"""
+    speculative: str | None
+    """how tokens are drafted (speculative decoding): eagle3, eagle, mtp, medusa, ngram, draft [method]; default:
+    none
+    """
     draft_model: str | None
-    """the model that drafts (speculative decoding) [name]; default: the model's own prediction layers"""
+    """the model that drafts, or the checkpoint of the head that does (speculative decoding) [name]; default: the
+    model's own prediction layers; the published head
+    """
     draft_tokens: int | None
-    """tokens guessed ahead in each step [tokens]; default: none"""
+    """tokens guessed ahead in each step [tokens]; default: none; with --speculative as its documentation shows"""
     acceptance: float | None
-    """probability that a guessed token is taken [0 to 1]; default: 0"""
+    """probability that a guessed token is taken [0 to 1]; default: as published"""
     lora_adapters: int | None
     """adapters held at the same time [adapters]; default: none"""
     lora_rank: int | None
@@ -392,6 +398,10 @@ class ServeOptions(MachineOptions, total=False):
     """requests that arrive by themselves at all replicas together, instead of --concurrency [requests/s]"""
     cached_tokens: int | None
     """of a prompt that the engine has already (prefix caching) [tokens]; default: 0"""
+    cache_hit_rate: float | None
+    """share of the tokens of prompts that the prefix cache has already, instead of --cached-tokens [0 to 1];
+    default: 0
+    """
     prefill_replicas: int | None
     """of the replicas, those that compute prompts alone, whose caches go to the others (disaggregated) [replicas];
     default: all do both
@@ -469,6 +479,7 @@ class AnyOptions(TrainOptions, total=False):
     layers_on_accelerator: int | None
     expert_layers_on_host: int | None
     weights_on_host: int | None
+    speculative: str | None
     draft_model: str | None
     draft_tokens: int | None
     acceptance: float | None
@@ -478,6 +489,7 @@ class AnyOptions(TrainOptions, total=False):
     output_tokens: int | None
     request_rate: float | None
     cached_tokens: int | None
+    cache_hit_rate: float | None
     prefill_replicas: int | None
     spread: float | None
     burstiness: float | None

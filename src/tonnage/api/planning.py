@@ -246,7 +246,7 @@ def plan_serving(
       engine [name]: engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, transformers,
         gpt-fast, neuron, jetstream, generic (default: vllm; llama.cpp for GGUF, on CPUs and Apple)
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
-    All 63 options: `print(tonnage.options("plan_serving"))`.
+    All 65 options: `print(tonnage.options("plan_serving"))`.
 
     Returns ServingPlans: `plans`, the best first; `best`: the answer of `serve` for the first; `rows()` and `frame()`.
     Raises TonnageError: as `serve`.

@@ -187,3 +187,19 @@ def drain_share(R, cv2, n_rounds, spread):
         (3 * n_rounds * cv2) ** 0.5,
         maximum((1 - (2 * spread * (1 - spread / 2) / (R + 1)) ** 0.5) / (1 - spread / 2) - (1 + cv2) / 2, 0),
     )
+
+
+@formula(unit="tokens", source="vLLM, vllm/v1/metrics/stats.py: PrefixCacheStats, hits over queries, in tokens")
+def prefix_tokens(s, share_hit):
+    """Tokens of a prompt of s that a prefix cache has, of whose tokens it has the share share_hit on average."""
+    return s * share_hit
+
+
+@formula(
+    unit="prefixes",
+    source="vLLM, docs/design/prefix_caching.md: blocks that no request holds stay until their place is needed",
+    assumes="running requests share none of their tokens",
+)
+def prefixes_beside(D_pool, R, s_mean, s_hit):
+    """Prefixes of s_hit tokens that stay in a cache of D_pool tokens beside R requests of s_mean tokens."""
+    return maximum(D_pool - R * s_mean, 0) / s_hit

@@ -143,3 +143,25 @@ def tokens_per_pass(n_draft, p_take):
     one of its own.
     """
     return (1 - minimum(p_take, 0.999999) ** (n_draft + 1)) / (1 - minimum(p_take, 0.999999))
+
+
+@formula(
+    unit="tokens",
+    source="vLLM, vllm/v1/spec_decode/metrics.py: mean acceptance length, 1 + accepted tokens over drafts",
+)
+def tokens_by_positions(sum_take):
+    """Tokens that a pass gives where each drafted token is accepted in a share of the passes; sum_take: of these."""
+    return 1 + sum_take
+
+
+@formula(
+    unit="tokens",
+    source=(
+        "EAGLE, issue 143 (Qwen2-7B: 2.14 and 1.69, 1.71 and 1.50); SpecForge, issue 339 (Qwen3-30B-A3B: 2.20 and "
+        "1.86): tokens of a pass that checks a tree, and of one that checks a chain"
+    ),
+    assumes="a chain is accepted for the same share of what a tree is",
+)
+def tokens_of_chain(L_tree, share_chain):
+    """Tokens that a pass gives which checks a chain, from those of one that checks a tree of candidates."""
+    return 1 + share_chain * (L_tree - 1)

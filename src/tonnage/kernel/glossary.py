@@ -90,6 +90,9 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("K", "num_keys", "keys", "pairs of a token and a key that it attends to"),
         Symbol("n_draft", "draft_tokens", "tokens", "tokens guessed ahead in a pass"),
         Symbol("p_take", "acceptance", "", "probability that a guessed token is taken"),
+        Symbol("sum_take", "accepted_positions", "", "sum over drafted tokens of the share of passes that accept each"),
+        Symbol("L_tree", "tree_tokens", "tokens", "tokens of a pass that checks a tree of candidates"),
+        Symbol("share_chain", "chain_share", "", "share of the drafts of a tree that a chain's acceptance is"),
         Symbol("tau_read", "memory_seconds", "seconds", "time that reading from memory needs"),
         Symbol("tau_math", "compute_seconds", "seconds", "time that arithmetic needs"),
         # a replica under load
@@ -98,6 +101,7 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("O", "output_tokens", "tokens", "tokens of an answer"),
         Symbol("s_mean", "mean_context", "tokens", "tokens of context of a request that decodes, on average"),
         Symbol("s_hit", "cached_tokens", "tokens", "tokens of a prompt that the engine has already"),
+        Symbol("share_hit", "cache_hit_rate", "", "share of the tokens of prompts that the prefix cache has already"),
         Symbol("D_pool", "pool_tokens", "tokens", "tokens of cache that a replica holds"),
         Symbol(
             "cv2", "squared_variation", "", "squared coefficient of variation of a length, or of the time of a service"

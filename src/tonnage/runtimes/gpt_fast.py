@@ -40,7 +40,8 @@ SERVING_RUNTIMES.add(
         graphs=(0, 0),
         launch=launch,
         listed=7,
-        settings=("draft_tokens",),
+        settings=("draft_tokens", "speculative"),
+        drafts=("draft",),
         loads_files=True,
         overhead_source=(
             "llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one "

@@ -54,6 +54,7 @@ def launch(start: Start) -> str:
     words += [f"-ncmoe {plan.host.expert_layers_on_host}"] if plan.host.expert_layers_on_host else []
     if plan.drafting.draft_tokens:
         own = "--spec-type draft-mtp" if start.predicts else "--spec-type ngram-simple"
+        words += ["--spec-type draft-eagle3"] if start.head else []
         words += [f"--spec-draft-model {quote(_gguf(start.draft))}" if start.draft else own]
         words += [f"--spec-draft-n-max {plan.drafting.draft_tokens}"]
     words += ["--lora ADAPTER.gguf"] * plan.adapters.lora_adapters
@@ -84,7 +85,9 @@ NEWEST = ServingRuntime(
     launch=launch,
     listed=4,
     aliases=("llamaserver", "ggml"),
-    settings=("lora_adapters", "draft_tokens", "layers_on_accelerator", "expert_layers_on_host"),
+    settings=("lora_adapters", "draft_tokens", "layers_on_accelerator", "expert_layers_on_host", "speculative"),
+    prefix_caching="llama.cpp, tools/server/README.md: --cache-prompt is on",
+    drafts=("eagle3", "mtp", "ngram", "draft"),
     loads_files=True,
     overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on an H100",
     logits_bytes=4,

@@ -48,6 +48,7 @@ NEWEST = replace(
     listed=5,
     aliases=(),
     settings=("lora_adapters", "layers_on_accelerator"),
+    drafts=(),
     context_steps=((47 * GIB, 262_144), (23 * GIB, 32_768), (0, 4096)),
     backends={"npu": (), "tpu": ()},
     backends_source="Ollama, docs/gpu.mdx",

@@ -146,7 +146,8 @@ def _drafts(start: Start) -> Words:
     checked = f"--speculative-num-draft-tokens {tokens + 1}"
     if not start.draft and not start.predicts:
         return ["--speculative-algorithm NGRAM", checked, "--speculative-ngram-max-bfs-breadth 1"]
-    model = f"STANDALONE --speculative-draft-model-path {quote(start.draft)}" if start.draft else "NEXTN"
+    path = f" --speculative-draft-model-path {quote(start.draft)}"
+    model = f"{start.head.upper() or 'STANDALONE'}{path}" if start.draft else "NEXTN"
     return [
         f"--speculative-algorithm {model}",
         f"--speculative-num-steps {tokens}",
@@ -193,7 +194,9 @@ NEWEST = ServingRuntime(
     launch=launch,
     copies_in_server="one-node",
     listed=2,
-    settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens"),
+    settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens", "speculative"),
+    prefix_caching="SGLang, sglang/srt/mem_cache/radix_cache.py, unless --disable-radix-cache",
+    drafts=("eagle3", "eagle", "mtp", "ngram", "draft"),
     heads_rule="SGLang, sglang/srt/models/llama.py: total_num_heads % tp_size == 0",
     blocks_rule="SGLang, sglang/srt/layers/quantization/fp8.py, create_weights: not divisible by weight quantization "
     "block_n; "

@@ -54,6 +54,8 @@ def launch(start: Start) -> str:
 
 def _drafts(start: Start) -> str:
     tokens = start.plan.drafting.draft_tokens
+    if start.head:  # tensorrt_llm/llmapi/llm_args.py: Eagle3DecodingConfig
+        return f"decoding_type: Eagle3, max_draft_len: {tokens}, speculative_model: {start.draft}"
     if start.draft:
         return f"decoding_type: Draft_Target, max_draft_len: {tokens}, speculative_model: {start.draft}"
     return (
@@ -98,7 +100,9 @@ NEWEST = ServingRuntime(
     launch=launch,
     listed=3,
     aliases=("trtllm", "trt", "tensorrt"),
-    settings=("lora_adapters", "attention_data_parallel_size", "draft_tokens"),
+    settings=("lora_adapters", "attention_data_parallel_size", "draft_tokens", "speculative"),
+    prefix_caching="TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py: KvCacheConfig.enable_block_reuse True",
+    drafts=("eagle3", "mtp", "ngram", "draft"),
     heads_rule="TensorRT-LLM, tensorrt_llm/_torch/modules/attention.py: num_heads % tp_size == 0",
     reads_faster_cache=True,
     overhead_source=(

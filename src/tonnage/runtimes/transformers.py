@@ -98,7 +98,8 @@ NEWEST = ServingRuntime(
     launch=launch,
     listed=6,
     aliases=("hf", "huggingface"),
-    settings=("draft_tokens",),
+    settings=("draft_tokens", "speculative"),
+    drafts=("draft", "ngram"),
     no_metal=("awq",),
     no_metal_source="transformers, docs/source/en/quantization/overview.md",
     # transformers/cli/serving/model_manager.py

@@ -157,11 +157,10 @@ def launch(start: Start) -> str:
 
 def _drafts(start: Start) -> str:
     """vllm/config/speculative.py: SpeculativeConfig."""
-    settings: dict[str, str | int] = (
-        {"model": start.draft} if start.draft else {"method": "mtp" if start.predicts else "ngram"}
-    )
+    settings: dict[str, str | int] = {"method": start.head} if start.head else {}
+    settings |= {"model": start.draft} if start.draft else {"method": "mtp" if start.predicts else "ngram"}
     settings["num_speculative_tokens"] = start.plan.drafting.draft_tokens
-    if "method" in settings and not start.predicts:
+    if settings.get("method") == "ngram":
         settings["prompt_lookup_max"] = LOOKED_UP
     from json import dumps
 
@@ -215,7 +214,9 @@ NEWEST = ServingRuntime(
     launch=launch,
     copies_in_server="all-nodes",
     listed=1,
-    settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens"),
+    settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens", "speculative"),
+    prefix_caching="vLLM, vllm/config/cache.py: enable_prefix_caching True",
+    drafts=("eagle3", "eagle", "mtp", "medusa", "ngram", "draft"),
     heads_rule="vLLM, vllm/config/model.py, verify_with_parallel_config: total number of attention heads must be "
     "divisible by tensor "
     "parallel size",
@@ -321,6 +322,7 @@ _V8 = replace(
 )
 _V6 = replace(
     _V8,
+    prefix_caching="",  # --enable-prefix-caching was off
     version="vLLM 0.6",
     source="vLLM 0.6.4, vllm/worker/worker.py: determine_num_available_blocks; vllm/config.py: SchedulerConfig",
     limits=(

@@ -16,7 +16,13 @@ class Drafting(Struct, frozen=True, kw_only=True):
     draft_tokens: int = 0
     #: Probability that a drafted token is accepted, 0 to 1.
     acceptance: Number = 0
-    #: The model that drafts; empty: the model's own layers of multi-token prediction.
+    #: The least and the highest that was published of it; None: it was given.
+    acceptance_low: Number | None = None
+    acceptance_high: Number | None = None
+    #: How tokens are drafted: eagle3, eagle, mtp, medusa, ngram or draft; empty: a draft model where one is named, else
+    #: the model's own layers of multi-token prediction, else n-grams.
+    speculative: str = ""
+    #: The model that drafts, or the checkpoint of the head that does.
     draft_model: str = ""
 
 

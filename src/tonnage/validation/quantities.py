@@ -100,6 +100,10 @@ QUANTITIES: Mapping[str, Quantity] = {
     ),
     "prefill_tokens_per_second": Quantity("serve", "infer_speed", {"tokens/s": 1}, "uncached input tokens over TTFT"),
     "decode_tokens_per_second": Quantity("serve", "infer_speed", {"tokens/s": 1}, "1 / TPOT"),
+    # speculative decoding
+    "acceptance_length": Quantity(
+        "serve", "acceptance", {"tokens": 1}, "mean tokens that a pass gives, the model's own among them"
+    ),
     # collectives and links
     "bus_bandwidth": Quantity("collectives", "collective", BANDWIDTH, "busbw of nccl-tests"),
     "algorithm_bandwidth": Quantity("collectives", "collective", BANDWIDTH, "algbw of nccl-tests"),

@@ -16,6 +16,7 @@ from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
 from tonnage.estimate.serving_time.times import ServingTimes, pool_tokens, serving_times
 from tonnage.estimate.step.rank import stages
 from tonnage.formulas import serving as g
+from tonnage.formulas.passes import tokens_per_pass
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown
 from tonnage.kernel.formula import Number
 from tonnage.kernel.part_names import CUDA_GRAPHS, is_left_unused
@@ -157,11 +158,29 @@ def _predicted(measured: Measured, question: ServingRow) -> Prediction:
                 raise MissingDatum("whether it fits is not read from rows of this kind")
             figure_bytes = MEMORY[measured.quantity](question, question.memory)
             return Prediction(value=figure_bytes / measured.unit_size, notes=notes)
+        if measured.quantity == ACCEPTED:
+            return _accepted(question)
         figure = time_figure(measured, question)
         times = question.shipped_times
         return Prediction(value=figure.value(times), band=_band(figure, times), notes=notes)
     except TonnageError as error:
         return Prediction(skipped=str(error), notes=notes if measured.quantity in MEMORY else ())
+
+
+ACCEPTED = "acceptance_length"
+
+
+def _accepted(question: ServingRow) -> Prediction:
+    """Tokens of a pass by published acceptance, and by the least and the most of it."""
+    drafting = question.plan.drafting
+    if not drafting.draft_tokens:
+        raise MissingDatum("the row drafts no tokens")
+    value, *band = (
+        float(tokens_per_pass.evaluate(n_draft=drafting.draft_tokens, p_take=share))
+        for share in (drafting.acceptance, drafting.acceptance_low, drafting.acceptance_high)
+        if share is not None
+    )
+    return Prediction(value=value, band=(band[0], band[1]) if band else None, notes=question.row.notes)
 
 
 Memory = Callable[[ServingRow, ServingMemory], float]
@@ -409,7 +428,12 @@ def measured_quantities(question: ServingRow) -> dict[Base, float]:
     """What the row's figures say of seconds and rates, each once; empty where they say nothing that is predicted."""
     quantities: dict[Base, float] = {}
     for measured in (question.row.measured, *question.row.also):
-        if measured.skipped or measured.quantity in MEMORY or isinstance(measured.value, str) or not measured.value:
+        if (
+            measured.skipped
+            or measured.quantity in (*MEMORY, ACCEPTED)
+            or isinstance(measured.value, str)
+            or not measured.value
+        ):
             continue
         figure = time_figure(measured, question)
         quantities.setdefault(figure.of, figure.base(float(measured.value)))

@@ -58,7 +58,20 @@ def plan_of(question: Mapping[str, Any], model: Model, load: Load | None) -> Ser
         fields["context"] = model.context
     if engine == OTHER:
         fields["engine"] = "transformers"
+    if fields.get("speculative") and "acceptance" not in fields:
+        fields |= _published(fields, model)
     return converted(ServingPlan.nested(fields), ServingPlan)
+
+
+def _published(fields: Mapping[str, Any], model: Model) -> dict[str, float]:
+    """The acceptance that an answer takes where a question says none."""
+    from tonnage.estimate.serving.speculative import acceptance, known_methods
+
+    method, tokens = fields["speculative"], fields.get("draft_tokens", 1)
+    if method not in known_methods():
+        raise unknown("question.speculative", str(method), known_methods())
+    found = acceptance(model, method, int(tokens), str(fields.get("draft_model", "")))
+    return {"acceptance": found.value, "acceptance_low": found.low, "acceptance_high": found.high}
 
 
 def _check_numbers(question: Mapping[str, Any]) -> None:

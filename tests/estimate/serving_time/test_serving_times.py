@@ -257,9 +257,9 @@ def test_an_answer_of_one_token_has_no_time_of_later_ones():
 
 
 def test_guesses_say_how_many_of_them_are_taken():
-    with pytest.raises(InvalidPlan, match="add draft_tokens or draft_model"):
+    with pytest.raises(InvalidPlan, match="add speculative, draft_tokens or draft_model"):
         ask(acceptance=0.7)
-    said = "acceptance is not said"
+    said = "acceptance 0"
     assert any(said in each for each in ask(draft_tokens=2).warnings)
     assert not any(said in each for each in ask(draft_tokens=2, acceptance=0.7).warnings)
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from tonnage.architectures import Model
 from tonnage.estimate.plan.rule import expert_counts
-from tonnage.estimate.serving.placement import drafting
+from tonnage.estimate.serving.placement import HEADS, drafting
 from tonnage.estimate.serving.weights.storage import storage
 from tonnage.kernel.message import Message, joined
 from tonnage.numerics.quantization import FILE_TYPES
@@ -39,9 +39,13 @@ def place(model: Model, unknown: str = HUB) -> str:
     return unknown if not path or path.startswith(ELSEWHERE) or ":" in path else path
 
 
-def draft_place(plan: ServingPlan) -> str:
-    """The same of the model that drafts; nothing where none is named."""
-    draft = drafting(plan.drafting.draft_model)
+def draft_place(model: Model, plan: ServingPlan) -> str:
+    """The same of the model, or the head, that drafts; nothing where none does."""
+    if plan.drafting.speculative in HEADS:
+        from tonnage.estimate.serving.speculative import published_head
+
+        return plan.drafting.draft_model or published_head(model, plan.drafting.speculative) or DRAFT
+    draft = drafting(model, plan)
     return place(draft, DRAFT) if draft is not None else ""
 
 
@@ -135,7 +139,7 @@ def launch_command(model: Model, plan: ServingPlan, cluster: Cluster, *more_note
         name=model_place.name,
         place=place(model),
         file=quote(file_name(model_place.name, model, plan)),
-        draft=draft_place(plan),
+        draft=draft_place(model, plan),
         words=list(model_place.words),
         spread=spread(model, plan, cluster),
         notes=list(model_place.notes),

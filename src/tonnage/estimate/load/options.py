@@ -10,11 +10,13 @@ from tonnage.architectures import Model
 from tonnage.documents.serving import Percentile
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.serving.options import ServingOptions
-from tonnage.kernel.errors import InvalidInput, NotApplicable, shown
-from tonnage.kernel.message import Message, option_name
+from tonnage.formulas.load import prefix_tokens
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, NotApplicable, shown
+from tonnage.kernel.message import Message, listed, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.question.amounts import wait
 from tonnage.question.subjects.load import LoadOptions
+from tonnage.runtimes import serving_runtime, serving_runtimes
 from tonnage.spec import Load, ServingPlan
 
 if TYPE_CHECKING:
@@ -116,6 +118,7 @@ def _of_trace(options: ServingOptions, load: LoadOptions) -> Lengths:
         "spread",
         "burstiness",
         "cached_tokens",
+        "cache_hit_rate",
         "num_requests",
     ):
         if getattr(load, name) is not None:
@@ -158,7 +161,7 @@ def asked(
         )
     context = int(plan.context)
     prompt, answer = _lengths(context, load, lengths_given, q)
-    cached = _cached(load, prompt, q)
+    cached = _cached(plan, load, prompt, q)
     spread = q.take("spread", _ranged("spread", load.spread, 0, 1), 0) if load.spread is not None else 0.0
     if load.spread is not None and spread >= 1:
         raise InvalidInput("{@spread} must be at least 0 and less than 1. Got {spread:g}.", spread=spread)
@@ -256,7 +259,9 @@ def lengths_within(context: int, load: LoadOptions, q: Question) -> LoadOptions:
     return replace(load, input_tokens=prompt, output_tokens=answer)
 
 
-def _cached(load: LoadOptions, prompt: int, q: Question) -> int:
+def _cached(plan: ServingPlan, load: LoadOptions, prompt: int, q: Question) -> int:
+    if load.cache_hit_rate is not None:
+        return _hit(plan, load, load.cache_hit_rate, prompt, q)
     if load.cached_tokens is None:
         return 0
     if not 0 <= load.cached_tokens < prompt:
@@ -266,6 +271,31 @@ def _cached(load: LoadOptions, prompt: int, q: Question) -> int:
             cached_tokens=load.cached_tokens,
         )
     return int(q.put("cached_tokens", load.cached_tokens, "given"))
+
+
+def _hit(plan: ServingPlan, load: LoadOptions, rate: float, prompt: int, q: Question) -> int:
+    """Tokens of a prompt that are cached at this hit rate; a prompt's last token is always computed."""
+    if load.cached_tokens is not None:
+        raise InvalidInput(
+            "{@cache_hit_rate} is a share of the prompt and {@cached_tokens} its tokens: give one. Got {rate:g} and "
+            "{cached_tokens}.",
+            rate=rate,
+            cached_tokens=load.cached_tokens,
+        )
+    if not 0 <= rate < 1:
+        raise InvalidInput("{@cache_hit_rate} must be at least 0 and less than 1. Got {rate:g}.", rate=rate)
+    engine = serving_runtime(plan.engine, plan.engine_version)
+    if rate and not engine.prefix_caching:
+        having = [name for name in serving_runtimes() if serving_runtime(name).prefix_caching]
+        raise InvalidPlan(
+            "{@cache_hit_rate}: {version} caches no prefixes by default. Engines that do: {engines}. Got {rate:g}.",
+            version=engine.version,
+            engines=listed(having),
+            rate=rate,
+        )
+    q.put("cache_hit_rate", rate, "given", engine.prefix_caching)
+    cached = min(int(prefix_tokens.evaluate(s=prompt, share_hit=rate)), prompt - 1)
+    return int(q.put("cached_tokens", cached, "default", "input_tokens x cache_hit_rate"))
 
 
 def _arriving(

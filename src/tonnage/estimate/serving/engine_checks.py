@@ -17,6 +17,7 @@ SETTINGS = (
     "lora_adapters",
     "attention_data_parallel_size",
     "draft_tokens",
+    "speculative",
     "layers_on_accelerator",
     "expert_layers_on_host",
 )

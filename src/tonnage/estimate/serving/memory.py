@@ -11,7 +11,7 @@ from tonnage.architectures import Block, Model
 from tonnage.estimate.serving.cache import CellCache, PagedCache, PooledCache, RequestCache, kinds
 from tonnage.estimate.serving.forward_peak import ForwardPass, Limits, batch_limits, workspace_bytes
 from tonnage.estimate.serving.overhead import Overhead, adapters, compute_buffer, host_buffers
-from tonnage.estimate.serving.placement import drafting, host_experts, placed
+from tonnage.estimate.serving.placement import HEADS, drafting, host_experts, placed
 from tonnage.estimate.serving.weights.rank import ALL_WEIGHTS, beside_weights
 from tonnage.estimate.serving.weights.storage import Storage, block_bytes, loaded_storage, op_bytes, storage
 from tonnage.estimate.step.rank import Group, Shares, Stage, layer_count, share
@@ -65,13 +65,13 @@ class ServingMemory(Struct, frozen=True, eq=False):
 def serving_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | None = None) -> ServingMemory:
     """Bytes of one rank of each stage, for plan.concurrency requests of plan.context tokens."""
     stored = loaded_storage(model, plan)
-    walk = _Replica(model, plan, accelerator, stored, drafting(plan.drafting.draft_model))
+    walk = _Replica(model, plan, accelerator, stored, drafting(model, plan))
     return ServingMemory(walk.ranks(), stored, walk.limits, walk.host_memory())
 
 
 def serving_needed(model: Model, plan: ServingPlan, accelerator: Accelerator | None = None) -> Number:
     """Bytes of the fullest GPU, as `serving_memory` has them, without what else it finds."""
-    walk = _Replica(model, plan, accelerator, loaded_storage(model, plan), drafting(plan.drafting.draft_model))
+    walk = _Replica(model, plan, accelerator, loaded_storage(model, plan), drafting(model, plan))
     return reduce(maximum, (walk.memory(stage).value for stage in walk.unlike_stages().values()))
 
 
@@ -79,7 +79,7 @@ def stage_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | Non
     """Bytes of one rank of one stage alone, as `serving_memory` has them: of a pipeline whose stages are on unlike
     accelerators.
     """
-    walk = _Replica(model, plan, accelerator, loaded_storage(model, plan), drafting(plan.drafting.draft_model))
+    walk = _Replica(model, plan, accelerator, loaded_storage(model, plan), drafting(model, plan))
     return walk.rank(walk.stages[stage])
 
 
@@ -207,6 +207,10 @@ class _Replica:
         held = self.draft._held() or RequestCache(self.plan.context, self.shares.t, self.draft._width)
         return [getattr(held, what)(draft_stage, name) for draft_stage in self.draft.stages]
 
+    @property
+    def _draft_name(self) -> str:
+        return "draft head" if self.plan.drafting.speculative in HEADS else "draft model"
+
     def _width(self, cache: TokenCache | StateCache) -> float:
         """Bytes of one number of a cache."""
         if isinstance(cache, StateCache) and self.engine.cells is not None and self.engine.state_bytes:
@@ -221,7 +225,7 @@ class _Replica:
     def weights(self, stage: Stage) -> Term:
         parts = self._held_weights(stage)
         if self.draft is not None and stage.is_last:
-            parts += [self.draft.weights(draft_stage).named("draft model") for draft_stage in self.draft.stages]
+            parts += [self.draft.weights(draft_stage).named(self._draft_name) for draft_stage in self.draft.stages]
         if self.plan.adapters.lora_adapters:
             parts.append(adapters(self.plan, stage, self.shares.t, self.activation_width))
         total = Term.sum("weights", *parts, unit="bytes")
@@ -399,6 +403,7 @@ def draft_plan(plan: ServingPlan) -> ServingPlan:
         weights=None,
         draft_tokens=0,
         draft_model="",
+        speculative="",
         lora_adapters=0,
         layers_on_accelerator=None,
         expert_layers_on_host=0,

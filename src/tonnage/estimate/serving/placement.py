@@ -13,6 +13,33 @@ from tonnage.ops import Embedding, Head
 from tonnage.runtimes import ServingRuntime
 from tonnage.spec import Accelerator, ServingPlan
 
+DRAFT, OWN_LAYERS, LOOKUP = "draft", "mtp", "ngram"
+HEADS = ("eagle3", "eagle", "medusa")  # weights of their own that read the model's hidden states
+
+
+def way_to_draft(model: Model, speculative: str | None, draft_model: str | None) -> str:
+    """The method: as it is said, else what the model has."""
+    if speculative:
+        return speculative
+    if draft_model:
+        return DRAFT
+    return OWN_LAYERS if has_own_layers(model) else LOOKUP
+
+
+def has_own_layers(model: Model) -> bool:
+    """Whether it has layers of multi-token prediction."""
+    return any(branch.kind == "draft" for branch in model.branches)
+
+
+def uses_own_layers(model: Model, plan: ServingPlan) -> bool:
+    """Whether the model's own layers draft in this plan."""
+    drafting = plan.drafting
+    return (
+        drafting.draft_tokens > 0
+        and has_own_layers(model)
+        and way_to_draft(model, drafting.speculative, drafting.draft_model) == OWN_LAYERS
+    )
+
 
 def has_host(engine: ServingRuntime, accelerator: Accelerator | None) -> bool:
     """Whether the engine keeps the token table in host memory, beside an accelerator that has its own."""
@@ -30,18 +57,30 @@ def placed(
         model, plan.pipeline_parallel_size, engine.split, host, plan.host.layers_on_accelerator, plan.chunk_layers
     )
     devices = placed_stages[1:] if host else placed_stages
-    drafts = [branch for branch in model.branches if branch.kind == "draft"]
-    if plan.drafting.draft_tokens and not plan.drafting.draft_model and drafts:
+    if uses_own_layers(model, plan):
         devices = (*devices[:-1], _with_drafts(devices[-1], model))
     return devices, placed_stages[0] if host else None
 
 
+def drafting(model: Model, plan: ServingPlan, *, shared: bool = False) -> Model | None:
+    """The draft model of a plan, or the head that drafts; nothing where the model's own layers or n-grams do.
+
+    `shared`: with the output head that it uses of the model, which takes time and no memory.
+    """
+    tokens, method, name = plan.drafting.draft_tokens, plan.drafting.speculative, plan.drafting.draft_model
+    if tokens and method in HEADS:
+        from tonnage.estimate.serving.draft_heads import head
+
+        return head(model, method, tokens, shared=shared)
+    return _draft_model(name) if name and method in ("", DRAFT) else None
+
+
 @lru_cache(maxsize=16)
-def drafting(name: str) -> Model | None:
-    """The draft model of this name; nothing where none is named."""
+def _draft_model(name: str) -> Model:
+    """The draft model of this name."""
     from tonnage.models import read
 
-    return read(name) if name else None
+    return read(name)
 
 
 @lru_cache(maxsize=256)

@@ -122,7 +122,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         host_bandwidth=rate("host_bandwidth", o.host_bandwidth),
         **stated_links(o.inter_node_bandwidth, o.intra_node_bandwidth, q),
         **_on_host(model, o, q),
-        **_beside(model, o, q),
+        **_beside(model, o, q, engine),
     )
     check_cache(model, plan.kv_cache or "", engine, cluster.accelerator)
     if engine.reserve is not None:
@@ -156,41 +156,13 @@ def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
     return settings
 
 
-def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
+def _beside(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime) -> dict[str, Any]:
     """Drafts and adapters."""
     settings: dict[str, Any] = {}
-    if o.acceptance is not None and not 0 <= o.acceptance < 1:
-        raise InvalidPlan(
-            "{@acceptance} must be at least 0 and less than 1. Got {acceptance:g}.", acceptance=o.acceptance
-        )
-    if o.draft_tokens is not None or o.draft_model:
-        settings["draft_tokens"] = q.take("draft_tokens", o.draft_tokens, 1, "default", "one token ahead")
-        settings["acceptance"], settings["draft_model"] = o.acceptance or 0, o.draft_model or ""
-        for name in ("acceptance", "draft_model"):
-            if getattr(o, name) is not None:
-                q.put(name, getattr(o, name), "given")
-        if o.acceptance is None:
-            q.warn(
-                "acceptance is not said: no guessed token is taken, so that drafts cost time and save none. "
-                "--acceptance 0.7 says how many are."
-            )
-        if not o.draft_model and not any(branch.kind == "draft" for branch in model.branches):
-            q.warn(
-                Message(
-                    "{model} has no layers of multi-token prediction and no {--draft-model} is named: drafts "
-                    "are taken to need no memory, as n-grams do.",
-                    model=model.name,
-                )
-            )
-    elif o.acceptance is not None:
-        raise NotApplicable(
-            Message(
-                "{@acceptance} is of guessed tokens: add {@draft_tokens} or {@draft_model}. Got {acceptance:g} alone.",
-                acceptance=o.acceptance,
-            ),
-            "acceptance",
-            ("draft_tokens", "draft_model"),
-        )
+    if any(getattr(o, name) is not None for name in ("speculative", "draft_tokens", "draft_model", "acceptance")):
+        from tonnage.estimate.serving.drafts import drafts
+
+        settings = drafts(model, o, q, engine)
     if o.lora_adapters is not None:
         q.warn(
             "adapters are counted in memory alone: the time of their products, which grows with those in "
@@ -536,6 +508,7 @@ def serving_figures(
         layers_on_accelerator=None,
         draft_tokens=0,
         draft_model="",
+        speculative="",
     )
     figures = dict(_unsharded(ByIdentity(model), alone))
     if memory.host is not None:

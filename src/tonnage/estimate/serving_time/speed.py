@@ -20,6 +20,7 @@ from tonnage.estimate.site.terms import Correction, calibrated
 from tonnage.formulas import passes as f
 from tonnage.formulas import service as h
 from tonnage.formulas import serving as g
+from tonnage.formulas.load import prefixes_beside
 from tonnage.formulas.time import memory_seconds
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.message import Message
@@ -86,8 +87,10 @@ def serving_speed(
     if memory.memory.value > usable and replica.pool is None:
         question.warn("it does not fit: the times are those of an accelerator with enough memory.")
     _notes(replica.clock, plan, cluster, served, replica_load, question)
+    if "cache_hit_rate" in question and replica.pool is not None and replica_load.load.cached_tokens:
+        _note_prefixes(replica.pool, served, replica_load.load, question)
     speed = speed_of(replica, plan, cluster, served, replica_load)
-    bands = _bands(replica.clock, speed.figures) | _own_bands(served)
+    bands = _bands(replica.clock, speed.figures) | _own_bands(served, plan)
     return replace(speed, figures=replace(speed.figures, **bands))
 
 
@@ -200,27 +203,59 @@ def _notes(
         )
 
 
+def _note_prefixes(pool: int, served: ServingTimes, load: Load, question: Question) -> None:
+    """How many prefixes stay cached: a hit rate holds while those in use are no more."""
+    count = prefixes_beside.evaluate(
+        D_pool=pool, R=served.running, s_mean=served.context_tokens, s_hit=load.cached_tokens
+    )
+    question.warn(
+        Message(
+            "beside the running requests the KV cache of a replica keeps {count:,} prefixes of {tokens:,} tokens; with "
+            "more of them in use the hit rate falls.",
+            count=int(count),
+            tokens=int(load.cached_tokens),
+        )
+    )
+
+
 def _bands(clock: PassTime | Drafted, figures: ServingDocument[Term]) -> dict[str, tuple[float, float]]:
     """Between what nine in ten measured times lie, by rows that the rates had not seen: those of machines like it, or
     of a whole generation where none of its own was measured.
     """
     checks = _checks(clock)
+    low, high = _of_acceptance(checks.plan)
     return {
-        name.replace("_seconds", "_band"): band
+        name.replace("_seconds", "_band"): (band[0] * low, band[1] * high) if name == "tpot_seconds" else band
         for name in checks.rates.bands
         if name in MEASURED and (figure := getattr(figures, name))
         if (band := checks.rates.around(name, figure.value, checks.chip))
     }
 
 
-def _own_bands(served: ServingTimes) -> dict[str, tuple[float, float]]:
+def _own_bands(served: ServingTimes, plan: ServingPlan) -> dict[str, tuple[float, float]]:
     """The same by the site's own runs, of what they correct."""
     seconds = {"ttft": served.ttft_seconds, "tpot": served.tpot_seconds}
+    wider = {"ttft": (1.0, 1.0), "tpot": _of_acceptance(plan)}
     return {
-        f"{name}_band": (seconds[name] * correction.low, seconds[name] * correction.high)
+        f"{name}_band": (
+            seconds[name] * correction.low * wider[name][0],
+            seconds[name] * correction.high * wider[name][1],
+        )
         for name, correction in served.corrections.items()
         if seconds[name] is not None
     }
+
+
+def _of_acceptance(plan: ServingPlan) -> tuple[float, float]:
+    """What TPOT is multiplied with where drafted tokens are accepted as often, and as seldom, as was published."""
+    drafting = plan.drafting
+    if not drafting.draft_tokens or drafting.acceptance_low is None or drafting.acceptance_high is None:
+        return 1.0, 1.0
+    least, mean, most = (
+        float(f.tokens_per_pass.evaluate(n_draft=drafting.draft_tokens, p_take=share))
+        for share in (drafting.acceptance_low, drafting.acceptance, drafting.acceptance_high)
+    )
+    return mean / most, mean / least
 
 
 def speed_of(

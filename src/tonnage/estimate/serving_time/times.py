@@ -10,7 +10,7 @@ from tonnage.architectures import Model
 from tonnage.estimate.load import Policy, Steady, mean_lengths, steady
 from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import ServingMemory, draft_plan, serving_memory
-from tonnage.estimate.serving.placement import drafting
+from tonnage.estimate.serving.placement import drafting, uses_own_layers
 from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
 from tonnage.estimate.serving_time.work import Work, kv_bytes, stage_works
@@ -22,6 +22,7 @@ from tonnage.kernel.formula import Number, exp, maximum, minimum
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Accelerator, Cluster, Load, ServingPlan
 
+AT_ONCE = "medusa"
 UNEVEN = 1.02  # a cache that takes so much more, or less, than in proportion to its tokens has windows or states
 
 
@@ -43,13 +44,14 @@ class SiteTimes:
 
 class Drafted:
     """Passes of a replica that drafts `tokens` ahead: `checks` takes them all in one pass, and `guesses` is run
-    before it for each (None: guessing costs nothing, as n-grams do).
+    before it for each (None: guessing costs nothing, as n-grams do). `at_once`: one pass guesses all of them, from the
+    model's own hidden states, and none of prompts.
     """
 
     site: SiteTimes | None = None
 
-    def __init__(self, checks: PassTime, guesses: PassTime | None, tokens: int):
-        self.checks, self.guesses, self.tokens = checks, guesses, tokens
+    def __init__(self, checks: PassTime, guesses: PassTime | None, tokens: int, *, at_once: bool = False):
+        self.checks, self.guesses, self.tokens, self.at_once = checks, guesses, tokens, at_once
         self.plan, self.engine, self.knows_prompts = checks.plan, checks.engine, checks.knows_prompts
         self.works, self.bandwidth, self.is_measured = checks.works, checks.bandwidth, checks.is_measured
         self.tokens_each: Number = f.tokens_per_pass.evaluate(n_draft=tokens, p_take=checks.plan.drafting.acceptance)
@@ -63,6 +65,10 @@ class Drafted:
         check = self.checks.spent(prompt_tokens, prompt_keys, requests, keys)
         if self.guesses is None:
             return check
+        if self.at_once:
+            guess = self.guesses.spent(0, 0, requests, keys)
+            one = Spent._make(a + b for a, b in zip(check, guess, strict=True))
+            return one._replace(engine=check.engine)
         first = self.guesses.spent(prompt_tokens, prompt_keys, requests, keys)
         others = self.guesses.spent(0, 0, requests, keys)
         both = Spent._make(a + b + (self.tokens - 1) * c for a, b, c in zip(check, first, others, strict=True))
@@ -123,18 +129,18 @@ def drafted(
     """The passes of a plan, with those of its draft model or of the model's own layers of multi-token prediction."""
     if not plan.drafting.draft_tokens:
         return passes
-    small = drafting(plan.drafting.draft_model)
+    small = drafting(model, plan, shared=True)
     if small is not None:
         own = draft_plan(plan)
         works = stage_works(small, own, peaks(own, cluster.accelerator), kv_bytes(own))
         guesses: PassTime | None = PassTime(works, own, cluster, small.hidden_size, rates)
-    elif any(branch.kind == "draft" for branch in model.branches):
+    elif uses_own_layers(model, plan):
         own = draft_plan(plan)
         works = stage_works(model, own, peaks(own, cluster.accelerator), kv_bytes(own), kind="draft")
         guesses = PassTime(works, own, cluster, model.hidden_size, rates)
     else:
         guesses = None
-    return Drafted(passes, guesses, plan.drafting.draft_tokens)
+    return Drafted(passes, guesses, plan.drafting.draft_tokens, at_once=plan.drafting.speculative == AT_ONCE)
 
 
 def policy(plan: ServingPlan, accelerator: Accelerator, pool_tokens: Number | None = None) -> Policy:

@@ -55,6 +55,16 @@ class LoadOptions(Options, frozen=True, kw_only=True):
             default="0",
         ),
     ] = None
+    cache_hit_rate: Annotated[
+        float | None,
+        option(
+            "share of the tokens of prompts that the prefix cache has already, instead of --cached-tokens",
+            number,
+            short=("--prefix-cache-hit-rate",),
+            unit="0 to 1",
+            default="0",
+        ),
+    ] = None
     prefill_replicas: Annotated[
         int | None,
         option(

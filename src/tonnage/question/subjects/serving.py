@@ -180,15 +180,26 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             "weights of each rank that stay in host memory (vllm, sglang)", parse_bytes, unit="bytes", default="none"
         ),
     ] = None
+    speculative: Annotated[
+        str | None,
+        option(
+            "how tokens are drafted (speculative decoding)",
+            word,
+            unit="method",
+            default="none",
+            choices=("eagle3", "eagle", "mtp", "medusa", "ngram", "draft"),
+            lists_choices=True,
+            usual=Usual(SERVING, "speculative decoding: eagle3, mtp, ngram, ...", "METHOD"),
+        ),
+    ] = None
     draft_model: Annotated[
         str | None,
         option(
-            "the model that drafts (speculative decoding)",
+            "the model that drafts, or the checkpoint of the head that does (speculative decoding)",
             word,
             short=("--spec-draft-model",),
             unit="name",
-            default="the model's own prediction layers",
-            usual=Usual(SERVING, "speculative decoding", "NAME", "the model's own layers"),
+            default="the model's own prediction layers; the published head",
         ),
     ] = None
     draft_tokens: Annotated[
@@ -198,12 +209,12 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             size,
             short=("--num-speculative-tokens",),
             unit="tokens",
-            default="none",
+            default="none; with --speculative as its documentation shows",
             usual=Usual(SERVING, "tokens guessed ahead in each step", "N"),
         ),
     ] = None
     acceptance: Annotated[
-        float | None, option("probability that a guessed token is taken", number, unit="0 to 1", default="0")
+        float | None, option("probability that a guessed token is taken", number, unit="0 to 1", default="as published")
     ] = None
     lora_adapters: Annotated[
         int | None,

@@ -63,9 +63,15 @@ def _shared_work(document: Mapping[str, Any]) -> str:
 def _drafts(question: Mapping[str, Any]) -> str:
     """Tokens that are drafted in each step, and how many of them are taken."""
     tokens, accepted = value_of(question, "draft_tokens"), value_of(question, "acceptance")
-    if not tokens or not accepted:  # without it the first line says so
+    if not tokens or not accepted:
         return ""
-    return say("{tokens} draft tokens, {share} % accepted", tokens=count(tokens), share=percent(accepted))
+    figures = {"tokens": count(tokens), "share": percent(accepted)}
+    origin = question["acceptance"].get("from")
+    if origin == "catalogue":
+        return say("{tokens} draft tokens, {share} % accepted (published)", **figures)
+    if origin == "default":
+        return say("{tokens} draft tokens, {share} % accepted (assumed)", **figures)
+    return say("{tokens} draft tokens, {share} % accepted", **figures)
 
 
 def engine_of(question: Mapping[str, Any]) -> str:
@@ -350,7 +356,7 @@ def _makes_it_fit(verdict: Mapping[str, Any], move: Mapping[str, Any]) -> bool:
     return bool(high > usable >= move["needed_bytes"] * high / verdict["needed_bytes"])
 
 
-LENGTHS = ("context", "input_tokens", "output_tokens", "cached_tokens", "spread")
+LENGTHS = ("context", "input_tokens", "output_tokens", "cached_tokens", "cache_hit_rate", "spread")
 LOAD = ("concurrency", "request_rate", *LENGTHS[1:], "ttft", "tpot")
 
 

@@ -166,8 +166,6 @@ def unknown_text(document: Mapping[str, Any]) -> str:
         return say("{engine} loads no MLX files, and no engine here does", engine=value_of(question, "engine"))
     if "tpot_seconds" not in document["serving"]:
         return say("speed not estimated")
-    if "draft_tokens" in question and "acceptance" not in question:
-        return say("drafts need --acceptance: without it they only cost time")
     return ""
 
 

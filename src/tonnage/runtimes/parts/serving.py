@@ -329,6 +329,10 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     aliases: tuple[str, ...] = ()
     #: Options of ours that not every engine has, and this one does.
     settings: tuple[str, ...] = ()
+    #: Where it says that it caches prefixes of prompts unless told otherwise; "": it does not.
+    prefix_caching: str = ""
+    #: Its ways to draft (speculative decoding).
+    drafts: tuple[str, ...] = ()
     #: Where it says that tensor ranks must divide the heads.
     heads_rule: str = ""
     #: Where it says that a rank's part of a matrix must be whole blocks of quantised weights.

@@ -77,8 +77,15 @@ class Start(Struct, frozen=True, kw_only=True):
 
     @property
     def predicts(self) -> bool:
-        """Whether the model has layers of its own that draft."""
-        return any(branch.kind == "draft" for branch in self.model.branches)
+        """Whether the model's own layers draft."""
+        method = self.plan.drafting.speculative
+        return any(branch.kind == "draft" for branch in self.model.branches) and method in ("", "mtp")
+
+    @property
+    def head(self) -> str:
+        """The method of the head that drafts; "" where none does."""
+        method = self.plan.drafting.speculative
+        return method if method in ("eagle3", "eagle", "medusa") else ""
 
     def note_nodes(self) -> None:
         """For engines without options for nodes."""

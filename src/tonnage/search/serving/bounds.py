@@ -35,7 +35,9 @@ class Bounds:
         if rate is None:
             return 0.0
         at_once = config.sizes.tensor * config.sizes.groups
-        tokens_at_once = (self.space.options.draft_tokens or 0) + 1 if not self.space.options.draft_model else INFINITE
+        options = self.space.options
+        is_known = not options.draft_model and not options.speculative
+        tokens_at_once = (options.draft_tokens or 0) + 1 if is_known else INFINITE
         return (
             float(ROUNDING_MARGIN * memory_seconds.evaluate(M=self._weight_bytes(config)[1], W=rate, u=1))
             / at_once

@@ -351,6 +351,7 @@ class Search:
             "disaggregation" in self.space.goal.vary
             and serving_runtime(config.engine, self.space.options.engine_version or "").queues
             and not self.space.options.draft_tokens
+            and not self.space.options.speculative
         )
 
     def _part(self, rows: Rows, config: Config, own: str, usual: str) -> None:

@@ -30,7 +30,7 @@ PROGRAM = Program(
 )
 SAYS = names("""
     engine context concurrency max_num_batched_tokens kv_cache layers_on_accelerator expert_layers_on_host draft_tokens
-    lora_adapters
+    speculative lora_adapters
 """)
 CACHES = {"f16": None, "f32": "fp32", "bf16": "bf16"} | {
     name: name for name in ("q8_0", "q5_1", "q5_0", "iq4_nl", "q4_1", "q4_0")
@@ -228,6 +228,8 @@ def _drafts(r: Reading) -> None:
         r.put("draft_model", plain if models[0] == "spec-draft-model" else draft, models[0])
         if weights:
             r.unsure(models[0], "the weights of the model that drafts are taken as its checkpoint has them")
+    if name == "draft-eagle3" or name.startswith("ngram"):
+        r.put("speculative", "eagle3" if name == "draft-eagle3" else "ngram", kind)
     if models or name in ("draft-mtp", "ngram-simple", "ngram-cache", "ngram-map-k", "ngram-mod"):
         r.ignore([kind], why="the model's own layers draft" if name == "draft-mtp" else "n-grams need no memory")
         put_count(r, tokens, "draft_tokens")

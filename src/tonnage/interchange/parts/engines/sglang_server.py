@@ -208,12 +208,16 @@ def _drafts(r: Reading) -> None:
             r.unsure(key, "it says no number of tokens: speculative-num-draft-tokens does")
         else:
             r.put("draft_tokens", tokens, key, checked)
+            r.put("speculative", "ngram", key)
         return
     if name not in ("standalone", "eagle", "eagle3", "nextn"):
         r.unsure(key, "a way to draft that is not estimated")
         return
-    if r.has(path) and name != "nextn":
+    is_own = name == "nextn" or (r.has(path) and "nextn" in r.text(path).lower())
+    if r.has(path) and not is_own:
         r.put("draft_model", r.text(path), path, key)
+        if name != "standalone":
+            r.put("speculative", name, key)
     elif name not in OWN_LAYERS:
         raise InvalidInput("{file}: {key} {name} needs {path}.", file=r.source.name, key=key, name=name, path=path)
     r.ignore([path, key], why="the model's own layers draft")

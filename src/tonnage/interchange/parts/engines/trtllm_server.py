@@ -273,9 +273,12 @@ def _drafts(r: Reading) -> None:
         r.ignore([kind, tokens, *models], why="the model's own layers draft")
     elif name in ("eagle", "eagle3", "drafttarget") and models:
         r.put("draft_model", r.text(models[0]), models[0], kind)
+        if name != "drafttarget":
+            r.put("speculative", "eagle3", kind)
         put_count(r, tokens, "draft_tokens")
     elif name == "ngram":
         put_count(r, tokens, "draft_tokens")
+        r.put("speculative", "ngram", kind)
         r.ignore([kind], why="n-grams need no memory")
     else:
         r.unsure(kind, "a way to draft that is not estimated")

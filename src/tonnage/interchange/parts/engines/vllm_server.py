@@ -228,6 +228,7 @@ def _adapters(r: Reading) -> None:
 
 # vllm/config/speculative.py: fields that change neither memory nor time
 DRAFT_FIELDS = ("revision", "code_revision", "draft_tensor_parallel_size", "tensor_parallel_size")
+HEADS = ("eagle3", "eagle", "medusa")
 LOOKUP = ("prompt_lookup_max", "prompt_lookup_min")
 
 
@@ -242,10 +243,14 @@ def _drafts(r: Reading) -> None:
     fields = {key.rpartition(".")[2]: key for key in keys}
     method = r.text(fields["method"]).lower() if "method" in fields else ""
     if method in ("[ngram]", "ngram", "ngram_gpu") or r.get(f"{section}.model") == "[ngram]":
+        r.put("speculative", "ngram", fields["method"] if method else fields["model"])
         r.ignore([f"{section}.{name}" for name in ("method", "model", *LOOKUP)], why="n-grams need no memory")
-    elif "model" in fields and not method.endswith("mtp"):
-        r.put("draft_model", r.text(fields["model"]), fields["model"])
+    elif method in HEADS or (method in ("", "draft_model") and "model" in fields):
+        if method in HEADS:
+            r.put("speculative", method, fields["method"])
         r.ignore([f"{section}.method"])
+        if "model" in fields:
+            r.put("draft_model", r.text(fields["model"]), fields["model"])
     elif method.endswith("mtp"):
         r.ignore([f"{section}.method", f"{section}.model"], why="the model's own layers draft")
     elif method:

@@ -25,6 +25,7 @@ ENGINE_OPTIONS = frozenset(
         "lora_rank",
         "draft_model",
         "draft_tokens",
+        "speculative",
     }
 )
 
