@@ -6,7 +6,7 @@ runs of a site share, what those of an accelerator, a runtime, a model, a precis
 sizes. `priors.toml` has the variances, which `scripts/fit_site.py` fits over the publications of validation/, each
 taken for a site. How large the levels and the noise of this very site are is chosen by its own runs, each left out of
 the others. A quantity is corrected only where the runs left out come nearer with the correction than without it, by
-more than one standard error.
+more than `SURE` standard errors and to at most `WORTH` of the median error.
 
 Rasmussen2006, ch. 2 (regression), sec. 5.4.2 (leaving one out in closed form).
 """
@@ -170,7 +170,7 @@ class Fitted:
                     self._inverse, self._weighted, self._left_out = inverse, weighted, left_out
 
     def _helps(self, kind: int) -> bool:
-        """Whether runs left out come nearer by more than one standard error."""
+        """Whether runs left out come nearer by more than chance explains, and enough to matter."""
         import numpy as np
 
         of_kind = self._kinds == kind
