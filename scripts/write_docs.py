@@ -345,11 +345,16 @@ def _calibration() -> list[str]:
     lines = json.loads((ROOT / "validation" / "calibration.json").read_text(encoding="utf-8"))
     names = {"step_time": "step time", "training_memory": "memory of training", "request_time": "time of a request"}
     rows = [
-        f"| {names.get(line['quantity'], line['quantity'].upper())} | {line['site'].partition(' (')[0].partition(' docs/')[0].partition(' data/')[0]} | {line['rows']} | "
-        f"{100 * line['before']:.1f} % | {100 * line['after']:.1f} % | {100 * line['used']:.0f} % |"
+        f"| {names.get(line['quantity'], line['quantity'].upper())} | {_without_place(line['site'])} | "
+        f"{line['rows']} | {100 * line['before']:.1f} % | {100 * line['after']:.1f} % | {100 * line['used']:.0f} % |"
         for line in lines
     ]
     return ["| quantity | publication | rows | before | after | used |", "|---|---|---:|---:|---:|---:|", *rows]
+
+
+def _without_place(publication: str) -> str:
+    """Its name without the file, the commit and the day."""
+    return re.split(r" \(| docs/| data/", publication, maxsplit=1)[0]
 
 
 def _statuses() -> list[str]:

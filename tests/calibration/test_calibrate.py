@@ -34,8 +34,16 @@ def test_a_step_takes_as_much_longer_as_own_runs_did_and_says_so(rows):
     assert after.step_time.child("time of a step before calibration").value == pytest.approx(before.step_time.value)
     assert after.run.tokens_per_second.value == pytest.approx(before.run.tokens_per_second.value / ratio)
     assert after.question["calibrated"].value is True
+    assert "own runs correct the time of a step by 1.2" in " ".join(after.warnings)
     low, high = after.run.step_time_band
     assert low < after.step_time.value < high
+
+
+def test_runs_that_correct_nothing_are_said_to(rows):
+    add(rows[:3])
+    answer = asked(calibrated=True)
+    assert "no correction by own runs" in " ".join(answer.warnings)
+    assert answer.step_time.value == asked().step_time.value
 
 
 def test_nothing_is_corrected_that_nobody_asked_for(rows):

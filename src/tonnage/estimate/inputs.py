@@ -44,8 +44,9 @@ class Question:
     def __contains__(self, name: str) -> bool:
         return name in self._entries
 
-    def warn(self, sentence: str) -> None:
-        self.warnings.append(sentence)
+    def warn(self, sentence: str, *, first: bool = False) -> None:
+        """Add a note; `first`: before all others, where it says what the answer itself rests on."""
+        self.warnings.insert(0 if first else len(self.warnings), sentence)
 
     @property
     def entries(self) -> dict[str, Entry]:
@@ -61,7 +62,7 @@ class Unread(Question):
     def put(self, name: str, value: Any, origin: Origin, why: str = "") -> Any:
         return value
 
-    def warn(self, sentence: str) -> None:
+    def warn(self, sentence: str, *, first: bool = False) -> None:
         pass
 
 

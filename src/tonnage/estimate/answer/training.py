@@ -22,6 +22,7 @@ from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.run.checkpoint import checkpoint_bytes, disks, saved_bytes
+from tonnage.estimate.site.terms import calibration_note
 from tonnage.estimate.step.method import model_flops
 from tonnage.kernel.errors import NotApplicable
 from tonnage.kernel.formula import Number
@@ -95,6 +96,9 @@ def train(
         warn_where_nothing_fits(model, plan, cluster, usable, question)
     flops, saved = model_flops(model, plan, memory.step), saved_bytes(model, plan)
     timing, figures = timed(model, plan, cluster, memory, flops, saved, options, run, money, usable, question)
+    if plan.site is not None:
+        of_time = timing.walk.correction if timing else None
+        question.warn(calibration_note({"the time of a step": of_time, "memory": memory.step.correction}), first=True)
     step = timing.term if timing else None
     billed = _bill(model, plan, cluster, options, figures, step, run, money, question)
     room = disks(model, plan, cluster, saved, run, money, question, figures)

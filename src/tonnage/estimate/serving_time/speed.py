@@ -16,7 +16,7 @@ from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.serving.memory import ServingMemory
 from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
 from tonnage.estimate.serving_time.times import Drafted, ServingTimes, pass_time, policy, pool_tokens, times
-from tonnage.estimate.site.terms import Correction, calibrated
+from tonnage.estimate.site.terms import Correction, calibrated, calibration_note
 from tonnage.formulas import passes as f
 from tonnage.formulas import service as h
 from tonnage.formulas import serving as g
@@ -87,6 +87,10 @@ def serving_speed(
     if memory.memory.value > usable and replica.pool is None:
         question.warn("it does not fit: the times are those of an accelerator with enough memory.")
     _notes(replica.clock, plan, cluster, served, replica_load, question)
+    if plan.site is not None:
+        question.warn(
+            calibration_note({name.upper(): served.corrections.get(name) for name in ("ttft", "tpot")}), first=True
+        )
     if "cache_hit_rate" in question and replica.pool is not None and replica_load.load.cached_tokens:
         _note_prefixes(replica.pool, served, replica_load.load, question)
     speed = speed_of(replica, plan, cluster, served, replica_load)

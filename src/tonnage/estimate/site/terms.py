@@ -1,11 +1,13 @@
 """The correction by a site's runs as a part of a breakdown."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from tonnage.architectures import Model
 from tonnage.formulas.memory import calibration_bytes
 from tonnage.kernel.formula import Number
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.term import Term
 from tonnage.spec import Cluster, TrainingPlan
 
@@ -33,6 +35,21 @@ def training_correction(quantity: str, model: Model, plan: TrainingPlan, cluster
 
     found: Correction | None = plan.site.correction(quantity, training_case(model, plan, cluster))
     return found
+
+
+def calibration_note(corrections: Mapping[str, Correction | None]) -> str:
+    """What own runs corrected of an answer that asked for it, by the names of the quantities."""
+    used = [
+        Message("{name} by {factor:.2f}", name=name, factor=float(correction.factor))
+        for name, correction in corrections.items()
+        if correction is not None
+    ]
+    if not used:
+        return Message(
+            "no correction by own runs: fewer than six measure it, or they bring it no nearer ({show}).",
+            show="tonnage calibrate show",
+        )
+    return Message("own runs correct {what}.", what=listed(used))
 
 
 def calibrated(term: Term, correction: Correction | None) -> Term:
