@@ -131,7 +131,8 @@ def test_without_runs_the_answer_says_how_to_keep_some():
 
 def test_runs_that_another_version_compared_are_compared_again_first(rows, monkeypatch):
     add(rows)
-    monkeypatch.setattr(tonnage, "__version__", "99.0")
+    for module in (stored, tonnage.calibration.kept):
+        monkeypatch.setattr(module, "__version__", "99.0")
     with pytest.raises(MissingDatum, match="8 of 8 runs were compared with another version"):
         asked(calibrated=True)
     assert main(["calibrate", "compare"]) == 0

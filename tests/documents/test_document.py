@@ -34,6 +34,7 @@ PRINTED = {
         "tests/interchange/logs/torchtitan.log",
         *("train", "llama-3.1-8b", "--on", "8xh100", "--seq", "8k"),
     ): "ReconcileDocument",
+    ("calibrate", "show"): "CalibrationDocument",
     ("export", "vllm", "serve", "gpt2", "--on", "h100"): "ExportDocument",
     ("diagnose", LOG, "--on", "h100"): "DiagnosisDocument",
     ("train", "llama-3.1-8b", "--on", "8xh100"): "AnswerDocument",

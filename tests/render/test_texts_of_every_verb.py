@@ -80,8 +80,9 @@ ELSEWHERE = {
     "check",
     "export",
     "reconcile",
-    "diagnose",
-}  # the last: tests/interchange
+    "diagnose",  # the last four: tests/interchange
+    "calibrate",
+}
 FORMS = (
     "", "--verbose", "--json", "--formulas", "--csv", "--no-advice", "--no-advice --verbose", "--no-advice --formulas",
     "--no-advice --json", "--markdown", "--no-advice --markdown", "--html x.html", "--no-advice --html x.html",

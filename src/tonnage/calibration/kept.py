@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import tonnage
 from tonnage.calibration.compared import compared
-from tonnage.documents.calibration import CalibratedQuantity, CalibrationDocument, KeptRunDocument
+from tonnage.documents.interchange.calibration import CalibratedQuantity, CalibrationDocument, KeptRunDocument
 from tonnage.estimate.site.corrections import Corrections
 from tonnage.estimate.site.stored import KeptRun, keep, kept, remove, shown_place
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import listed
+from tonnage.kernel.version import __version__
 from tonnage.validation.rows import files_of, items_of, row_of
 
 #: Quantities of rows that a correction is made from.
@@ -73,11 +73,11 @@ def forget(identities: Sequence[str]) -> int:
 def document() -> CalibrationDocument:
     """What is kept, and what it corrects."""
     runs = kept()
-    current = [one for run in runs if run.version == tonnage.__version__ for one in run.compared]
+    current = [one for run in runs if run.version == __version__ for one in run.compared]
     checked = Corrections(current).checked() if current else ()
     return CalibrationDocument(
         place=shown_place(),
-        version=tonnage.__version__,
+        version=__version__,
         runs=[
             KeptRunDocument(
                 id=run.id, day=run.day, version=run.version, quantities=[one.quantity for one in run.compared]
@@ -102,7 +102,7 @@ def document() -> CalibrationDocument:
 
 def _run(row: dict[str, Any], found: Sequence[Any]) -> KeptRun:
     day = str(row.get("date") or f"{datetime.now(UTC):%Y-%m-%d}")[:10]
-    return KeptRun(id=str(row["id"]), day=day, version=tonnage.__version__, row=row, compared=tuple(found))
+    return KeptRun(id=str(row["id"]), day=day, version=__version__, row=row, compared=tuple(found))
 
 
 def described(runs: Sequence[KeptRun]) -> str:

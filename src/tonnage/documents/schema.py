@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.documents.answer import AnswerDocument, AnswerSummary
-from tonnage.documents.calibration import CalibrationDocument
 from tonnage.documents.catalogue import (
     AcceleratorDocument,
     AcceleratorsDocument,
@@ -20,6 +19,7 @@ from tonnage.documents.catalogue import (
 from tonnage.documents.compare import CompareDocument
 from tonnage.documents.document import SCHEMA, ErrorDocument, OptionsDocument, ToolsDocument
 from tonnage.documents.explain import FormulaDocument, NamesDocument, SourceDocument, SymbolDocument, WordDocument
+from tonnage.documents.interchange.calibration import CalibrationDocument
 from tonnage.documents.interchange.checks import ChecksDocument
 from tonnage.documents.interchange.diagnose import DiagnosisDocument
 from tonnage.documents.interchange.export import ExportDocument

@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-import tonnage
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.site.cases import Compared
 from tonnage.estimate.site.corrections import Corrections
@@ -24,6 +23,7 @@ from tonnage.estimate.site.tables import COLUMNS, MAKE
 from tonnage.kernel import reach
 from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.kernel.message import Message
+from tonnage.kernel.version import __version__
 
 PLACE = "TONNAGE_RUNS"
 SQLITE = "sqlite:///"
@@ -111,7 +111,7 @@ def corrections(question: Question) -> Corrections:
             Message("{@calibrated} reads the runs of the machine that answers, which its owner has not allowed.")
         )
     runs = kept()
-    current = [run for run in runs if run.version == tonnage.__version__]
+    current = [run for run in runs if run.version == __version__]
     if not runs:
         raise MissingDatum(
             "{@calibrated} needs runs of yours, and {place} has none: keep them with {reconcile} or {calibrate}.",

@@ -111,7 +111,7 @@ WANTED = {"add": "files of rows", "remove": "ids, which `tonnage calibrate show 
 
 def _show(arguments: Given) -> None:
     from tonnage.calibration.kept import document
-    from tonnage.render.calibrated import calibration_lines
+    from tonnage.render.interchange.calibrated import calibration_lines
 
     found = document()
     if arguments.json:
