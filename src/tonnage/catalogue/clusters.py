@@ -129,7 +129,7 @@ def _counts(text: str) -> tuple[list[int], str]:
 
 
 def _slice(name: str) -> tuple[int, str] | None:
-    """The chips of a slice of TPUs by Google's name, "v5litepod-16" or "v5p-128", and their accelerator; None of others.
+    """The chips of a slice of TPUs by Google's name, as in "v5litepod-16" or "v5p-128", and their accelerator; or None.
 
     The number counts chips on v5e and v6e, and cores, two a chip, on the others (docs.cloud.google.com/tpu/docs).
     """
@@ -173,9 +173,7 @@ def _one_count(name: str, text: str) -> tuple[list[int], str]:
 
 def _known(name: str) -> bool:
     """Whether an accelerator or a node has this name."""
-    return bool(
-        toml_files.find("accelerators", name) or find_node(name) or (":" not in name and known_spelling(name))
-    )
+    return bool(toml_files.find("accelerators", name) or find_node(name) or (":" not in name and known_spelling(name)))
 
 
 def _named(name: str) -> tuple[Accelerator, Node | None]:
