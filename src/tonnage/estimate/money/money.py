@@ -79,7 +79,7 @@ class Choice(Struct, frozen=True, kw_only=True):
             )
         if self.named:
             which = Message(
-                "the lowest {kind} price known of {instance}, as named", kind=one.kind, instance=one.instance
+                "the {kind} price of {instance}, as named", kind=one.kind, instance=one.instance
             )
         elif one.index:
             which = Message("{which}: what others paid, and nobody's offer", which=which)
