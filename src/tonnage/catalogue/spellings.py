@@ -22,6 +22,8 @@ def known_spelling(name: str) -> str:
     "RTX4060Ti", "NVIDIA GeForce RTX-4060 Ti" and "rtx 4060ti 8 GB" are one card each: blanks, dashes and underscores do
     not matter, nor who makes it, and a memory is looked for among the sizes and variants of the chip.
     """
+    if not name[:1].isalnum():
+        return ""
     chip, colon, variant = name.partition(":")
     for candidate in _without_makers(chip):
         found = _same_letters(candidate) or ("" if colon else _of_size(candidate))
