@@ -15,7 +15,6 @@ from tonnage.catalogue.nodes import load as load_node
 from tonnage.catalogue.nodes import node as node_named
 from tonnage.catalogue.nodes import node_names
 from tonnage.catalogue.products import accelerator_of, others_of
-from tonnage.catalogue.spellings import known_spelling
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.message import OR, Message, listed
 from tonnage.kernel.reach import allowed_file, check_machine, is_file, reads_files
@@ -27,7 +26,7 @@ LARGEST = 10_000_000  # accelerators; the largest cluster built holds a few hund
 BOX = 8  # accelerators of a machine of unknown kind: as in the catalogue's servers of PCIe cards
 EXAMPLES = ("h100", "8xh100", "dgx-h100", "rtx-4090", "local")  # where no name is near
 A_MACHINE = "give a machine's name, as in 8xH100-SXM-80GB"  # where no file may be read
-_SLICE = re.compile(r"(?:tpu[\s-]?)?(v[2-4]|v5p|v5e|v5litepod|v6e|v7x?|(?<=tpu)7x)-(\d{1,5})", re.IGNORECASE)
+_SLICE = r"(?i:(?:tpu[\s-]?)?(v[2-4]|v5p|v5e|v5litepod|v6e|v7x?|(?<=tpu)7x)-(\d{1,5}))"
 _TPUS = {"v5litepod": "v5e", "7x": "v7", "v7x": "v7"}  # as Google's slices are called -> as the accelerator is
 _CORES_OF_SLICES = {"v5e": 1, "v5litepod": 1, "v6e": 1}  # what a slice's number counts for each chip; two of others
 MAX_NAME = 4096  # characters of a cluster's name, which may be a path
@@ -133,7 +132,7 @@ def _slice(name: str) -> tuple[int, str] | None:
 
     The number counts chips on v5e and v6e, and cores, two a chip, on the others (docs.cloud.google.com/tpu/docs).
     """
-    match = _SLICE.fullmatch(name)
+    match = re.fullmatch(_SLICE, name) if name[:1] in "vVtT" and name[-1:].isdecimal() else None
     if match is None or toml_files.find("nodes", name):
         return None
     kind, number = match[1].lower(), int(match[2])
@@ -173,7 +172,14 @@ def _one_count(name: str, text: str) -> tuple[list[int], str]:
 
 def _known(name: str) -> bool:
     """Whether an accelerator or a node has this name."""
-    return bool(toml_files.find("accelerators", name) or find_node(name) or (":" not in name and known_spelling(name)))
+    return bool(toml_files.find("accelerators", name) or find_node(name) or (":" not in name and _known_spelling(name)))
+
+
+def _known_spelling(name: str) -> str:
+    """The catalogue's name of what is spelt in another way; "" for none. Looked for only where no name is found."""
+    from tonnage.catalogue.spellings import known_spelling
+
+    return known_spelling(name)
 
 
 def _named(name: str) -> tuple[Accelerator, Node | None]:
@@ -187,7 +193,7 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
         return accelerator_named(node.accelerator), node
     if product := accelerator_of(name):
         return accelerator_named(product), None
-    if spelling := known_spelling(name):
+    if spelling := _known_spelling(name):
         return _named(spelling)
     if name.endswith(".toml") or any(separator in name for separator in "/\\"):
         allowed_file(name, A_MACHINE)  # raises where no file may be named

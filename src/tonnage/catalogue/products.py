@@ -5,7 +5,6 @@ import re
 from msgspec import Struct
 
 from tonnage.catalogue import toml_files
-from tonnage.catalogue.spellings import known_spelling
 from tonnage.kernel.errors import UnknownName, shown
 from tonnage.kernel.message import OR, Message, listed
 
@@ -64,6 +63,7 @@ PRODUCTS = {
     "corsair ai workstation 300": _strix_halo("https://www.corsair.com/us/en/c/ai-workstations", 64),
     "geekom a9 mega": _strix_halo("https://www.geekompc.com/geekom-a9-mega-mini-pc/", 128),
 }
+_LONGEST_FIRST = sorted(PRODUCTS, key=len, reverse=True)
 _BLANK = r"[\s_-]*"  # people write "macbook pro", "MacBook-Pro" and "macbookpro"
 _SCREEN = r"\b1[3-6](?:[\s-]*inch(?:es)?|\")?(?=[\s,-]|$)"  # inches of a notebook's screen
 _SIZE = r"(\d+)\s?(?:gb|gib|g)"
@@ -78,7 +78,11 @@ def accelerator_of(name: str) -> str:
     if size := re.fullmatch(_SIZE, rest):
         return _of_size(name, product, int(size[1]))
     if rest:
-        return rest if toml_files.find("accelerators", rest) else known_spelling(rest)
+        if toml_files.find("accelerators", rest):
+            return rest
+        from tonnage.catalogue.spellings import known_spelling
+
+        return known_spelling(rest)
     if not sold.takes:
         raise UnknownName(
             Message(
@@ -125,7 +129,9 @@ def _machines(product: str) -> list[str]:
 def _read(name: str) -> tuple[str, str]:
     """The product in a name, and what else the name says: its chip, its memory, or nothing."""
     text = " ".join(name.lower().replace("_", " ").split())
-    for product in sorted(PRODUCTS, key=len, reverse=True):
+    for product in _LONGEST_FIRST:
+        if product.partition(" ")[0] not in text:
+            continue
         words = _BLANK.join(re.escape(word) for word in re.split(r"[\s-]", product))
         match = re.search(rf"(?<![a-z0-9]){words}(?![a-z0-9])", text)
         if match:

@@ -78,9 +78,7 @@ class Choice(Struct, frozen=True, kw_only=True):
                 else Message("the only {kind} offer known", kind=one.kind)
             )
         if self.named:
-            which = Message(
-                "the {kind} price of {instance}, as named", kind=one.kind, instance=one.instance
-            )
+            which = Message("the {kind} price of {instance}, as named", kind=one.kind, instance=one.instance)
         elif one.index:
             which = Message("{which}: what others paid, and nobody's offer", which=which)
         elif self.whole:
