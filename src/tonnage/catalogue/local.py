@@ -274,7 +274,7 @@ def _amd_smi() -> list[Found]:
         name = asic.get("market_name") if isinstance(asic, dict) else None
         size = vram.get("size") if isinstance(vram, dict) else None
         value = size.get("value") if isinstance(size, dict) else size
-        total = int(value) * MIB if str(value).isdecimal() else None
+        total = int(str(value)) * MIB if str(value).isdecimal() else None
         if name:
             devices.append(Found(str(name), total, total, "amd-smi"))
     return devices
