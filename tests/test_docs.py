@@ -274,7 +274,7 @@ def test_every_decision_has_a_number_of_its_own_and_a_status_of_a_known_form():
 def test_files_of_the_source_that_contributing_names_exist():
     text = (ROOT / "CONTRIBUTING.md").read_text()
     roots = (ROOT, ROOT / "src", ROOT / "src" / "tonnage", ROOT / "src" / "tonnage" / "architectures")
-    examples = {"rtx-4060-8gb.toml", "pelican.py", "heron.py", "osprey.py", "egret.py", "NAME.py"}
+    examples = {"rtx-3070-ti-laptop.toml", "pelican.py", "heron.py", "osprey.py", "egret.py", "NAME.py"}
     named = set(re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|toml))(?::[\w.]+)?`", text))
     missing = [name for name in named if not any((root / name).exists() for root in roots)]
     assert {name.rpartition("/")[2] for name in missing} <= examples

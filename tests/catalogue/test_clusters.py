@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
-from tonnage.catalogue import cluster, local
+from tonnage.catalogue import cluster, local, system_files
 from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName
 
 MINE = """
@@ -133,6 +133,11 @@ def test_a_users_own_file_is_checked_as_strictly(tmp_path, wrong, message):
     path.write_text(wrong)
     with pytest.raises(InvalidInput, match=message):
         cluster(str(path))
+
+
+@pytest.fixture(autouse=True)
+def _no_files_of_this_machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(system_files, "ROOT", tmp_path / "no files")
 
 
 def machine(monkeypatch, **answers):
@@ -261,7 +266,7 @@ def test_a_name_that_leaves_the_memory_open_says_which_is_taken(text, other, tak
 
 
 @pytest.mark.parametrize(
-    ("kind", "names"), [("cpu", "epyc-9654, epyc-9755"), ("apple", "m"), ("GPU", "more, or local")]
+    ("kind", "names"), [("cpu", "core-i9-13900k, core-i9-14900k"), ("apple", "m"), ("GPU", "more, or local")]
 )
 def test_a_kind_in_place_of_a_name_is_answered_with_names_of_that_kind(kind, names):
     with pytest.raises(UnknownName, match="is a kind of accelerator, not a name") as raised:
@@ -289,6 +294,50 @@ def test_a_kind_in_place_of_a_name_is_answered_with_names_of_that_kind(kind, nam
         ("macbook pro m4 max", "Apple-M4-Max-128GB", 1),
         ("MacBook Pro 16-inch, M4 Max 48GB", "Apple-M4-Max-48GB", 1),
         ("mac mini m4 pro 64gb", "Apple-M4-Pro-64GB", 1),
+        ("Mac Studio 512GB", "Apple-M3-Ultra-512GB", 1),
+        ("Mac Studio M3 Ultra 512GB", "Apple-M3-Ultra-512GB", 1),
+        ("Mac_Studio_M4_Max_64GB", "Apple-M4-Max-64GB", 1),
+        ("M3 Ultra Mac Studio (512 GB)", "Apple-M3-Ultra-512GB", 1),
+        ("MacBook-Pro M4 Max 128 GB", "Apple-M4-Max-128GB", 1),
+        ("Framework Desktop 128GB", "Strix-Halo-128GB", 1),
+        ("framework desktop 32gb", "Ryzen-AI-Max-385-32GB", 1),
+        ("GMKtec EVO-X2", "Strix-Halo-128GB", 1),
+        ("HP ZBook Ultra G1a 64GB", "Strix-Halo-64GB", 1),
+        ("Ryzen AI Max+ 395", "Strix-Halo-128GB", 1),
+        ("NVIDIA DGX Spark 128GB", "GB10-128GB", 1),
+        ("ASUS Ascent GX10", "GB10-128GB", 1),
+        ("DGX Station", "GB300-288GB", 1),
+        ("Jetson AGX Orin 64 GB", "Jetson-AGX-Orin-64GB", 1),
+        ("Jetson Thor", "Jetson-AGX-Thor", 1),
+        ("HGX A100", "A100-SXM-80GB", 8),
+        ("RTX 4090D-48GB", "RTX-4090-D:48gb", 1),
+        ("4090 48GB", "RTX-4090:48gb", 1),
+        ("RTX 2080 Ti 22GB", "RTX-2080-Ti:22gb", 1),
+        ("NVIDIA GeForce RTX-4060 Ti 8 GB", "RTX-4060-Ti-8GB", 1),
+        ("rtx3080ti", "RTX-3080-Ti", 1),
+        ("RTX 5090 Laptop", "RTX-5090-Laptop", 1),
+        ("GTX 1080 Ti", "GTX-1080-Ti", 1),
+        ("Tesla P40", "P40", 1),
+        ("Trainium 2", "Trainium2", 1),
+        ("Radeon 7900 XTX", "RX-7900-XTX", 1),
+        ("ml.g5.xlarge", "A10G", 1),
+        ("aws g5.xlarge", "A10G", 1),
+        ("g6f.large", "L4:3gb", 1),
+        ("g7e.12xlarge", "RTX-PRO-6000-Blackwell-Server", 2),
+        ("p6e-gb200.36xlarge", "GB200-186GB", 4),
+        ("trn2.3xlarge", "Trainium2", 1),
+        ("Standard_NV6ads_A10_v5", "A10:4gb", 1),
+        ("Standard_NC4as_T4_v3", "T4", 1),
+        ("VM.GPU.A10.2", "A10", 2),
+        ("gpu_1x_h100_sxm5", "H100-SXM-80GB", 1),
+        ("gd-8xh100ib-i128", "H100-SXM-80GB", 8),
+        ("gpu-mi300x1-192gb", "MI300X", 1),
+        ("ecs.gn7e-c16g1.4xlarge", "A100-SXM-80GB", 1),
+        ("GN10Xp.2XLARGE40", "V100-SXM2-32GB", 1),
+        ("ct5lp-hightpu-1t", "TPU-v5e", 1),
+        ("v5litepod-16", "TPU-v5e", 16),
+        ("v5p-128", "TPU-v5p", 64),
+        ("2xv6e-16", "TPU-v6e", 32),
     ],
 )
 def test_machines_are_known_by_the_names_that_people_use(name, accelerator, count):
@@ -303,3 +352,34 @@ def test_a_computer_whose_chip_is_not_said_names_the_others():
         cluster("mac mini")
     with pytest.raises(UnknownName, match="no accelerator or node is called"):
         cluster("macbook pro m99")
+
+
+def test_a_computer_whose_memory_is_said_is_the_one_that_has_it_or_names_those_that_do():
+    with pytest.raises(UnknownName, match=r"may be apple-m4-24gb or apple-m4-pro-24gb: say which"):
+        cluster("mac mini 24gb")
+    with pytest.raises(UnknownName, match=r"may be .*strix-halo-128gb"):
+        cluster("framework desktop 48gb")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("g5.xlrge", "g5.xlarge"),
+        ("a2-highgpu-1", "a2-highgpu-1g"),
+        ("Standard_NC24ads_A10_v4", "standard-nc24ads-a100-v4"),
+        ("dgx sprk", "dgx-spark"),
+        ("jetson agx orrin 64gb", "jetson-agx-orin-64gb"),
+        ("rtx 2090", "rtx-2080"),
+        ("v5litepod-17x", "v5litepod-1"),
+    ],
+)
+def test_a_misspelt_machine_is_answered_with_the_nearest_one(written, meant):
+    with pytest.raises(UnknownName, match="Did you mean") as raised:
+        cluster(written)
+    assert meant in raised.value.nearest
+
+
+@pytest.mark.parametrize("name", ["v5p-7", "v4-1"])
+def test_a_slice_that_cannot_be_cut_is_not_known(name):
+    with pytest.raises(UnknownName):
+        cluster(name)

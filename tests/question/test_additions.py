@@ -60,17 +60,17 @@ def part(document, *names):
 PELICAN = {"family": "pelican", "hidden_size": 1024, "num_layers": 16, "num_attention_heads": 16,
            "intermediate_size": 4096, "vocab_size": 32000}
 MODEL = {"model": "llama-3.2-1b"}
-adan = document("train", MODEL | {"on": "rtx-4060", "optimizer": "adan"})
-adamw = document("train", MODEL | {"on": "rtx-4060"})
+adan = document("train", MODEL | {"on": "3070-ti-laptop", "optimizer": "adan"})
+adamw = document("train", MODEL | {"on": "3070-ti-laptop"})
 heron = document("train", MODEL | {"on": "h100", "runtime": "heron", "method": "lora", "precision": "bf16"})
 ddp = document("train", MODEL | {"on": "h100", "runtime": "ddp", "method": "lora", "precision": "bf16"})
-osprey = document("serve", MODEL | {"on": "rtx-4060", "engine": "osprey", "context": 4096})
-vllm = document("serve", MODEL | {"on": "rtx-4060", "engine": "vllm", "context": 4096})
-pelican = document("train", PELICAN | {"on": "rtx-4060"})
-llama = document("train", PELICAN | {"family": "llama", "on": "rtx-4060"})
+osprey = document("serve", MODEL | {"on": "3070-ti-laptop", "engine": "osprey", "context": 4096})
+vllm = document("serve", MODEL | {"on": "3070-ti-laptop", "engine": "vllm", "context": 4096})
+pelican = document("train", PELICAN | {"on": "3070-ti-laptop"})
+llama = document("train", PELICAN | {"family": "llama", "on": "3070-ti-laptop"})
 print(json.dumps({
     "where": tonnage.__file__,
-    "accelerators": printed("accelerators", "rtx-4060"),
+    "accelerators": printed("accelerators", "3070-ti-laptop"),
     "usable": adan["verdict"]["usable_bytes"],
     "optimizer": [part(adan, "optimizer"), part(adamw, "optimizer")],
     "adapters": [part(heron, "optimizer"), part(ddp, "optimizer")],
@@ -78,7 +78,7 @@ print(json.dumps({
     "runtime": plan(heron)["runtime"],
     "engine": plan(osprey)["engine"],
     "memory_share": [plan(osprey)["gpu_memory_utilization"], plan(vllm)["gpu_memory_utilization"]],
-    "launch": printed("serve", "llama-3.2-1b", "--on", "rtx-4060", "--engine", "osprey", "--context", "4k"),
+    "launch": printed("serve", "llama-3.2-1b", "--on", "3070-ti-laptop", "--engine", "osprey", "--context", "4k"),
     "help": {verb: printed(verb, "--help-all") for verb in ("train", "serve")},
     "choices": {verb: {row.name: row.choices for row in options_table.table(verb)} for verb in ("train", "serve")},
     "families": printed("models", "--family", "pelican", "--hidden-size", "1024", "--num-layers", "16",
@@ -87,7 +87,7 @@ print(json.dumps({
     "checked": builtins(checked({
         "text": json.dumps({"egret": True, "base": "llama-3.2-1b", "seq": 2048, "lr": 1e-4, "sqe": 1}), "on": "h100"
     }).document),
-    "compared": printed("compare", "llama-3.2-1b", "--on", "rtx-4060,l4", "--engine", "osprey", "--context", "4k"),
+    "compared": printed("compare", "llama-3.2-1b", "--on", "3070-ti-laptop,l4", "--engine", "osprey", "--context", "4k"),
 }))
 """
 
@@ -117,9 +117,9 @@ def test_contributing_shows_one_of_each_kind():
 
 
 def test_an_accelerator_is_shown_with_its_sources(answers):
-    assert answers["accelerators"].startswith("RTX-4060-8GB (NVIDIA, Ada)")
-    assert "272.00 GB/s" in answers["accelerators"] and "nvidia-smi" in answers["accelerators"]
-    assert answers["usable"] == 8188 * 2**20
+    assert answers["accelerators"].startswith("RTX-3070-Ti-Laptop (NVIDIA, Ampere)")
+    assert "448.00 GB/s" in answers["accelerators"] and "nvidia-smi" in answers["accelerators"]
+    assert answers["usable"] == 8192 * 2**20
 
 
 def test_an_optimizer_counts_its_states_and_can_be_chosen(answers):
@@ -162,4 +162,4 @@ def test_a_serving_engine_uses_its_facts_and_is_started_by_its_command(answers):
     assert (share, of_vllm) == (0.8, 0.92)
     assert "osprey serve" in answers["launch"]
     assert "osprey" in answers["help"]["serve"] and "osprey" in answers["choices"]["serve"]["engine"]
-    assert "RTX-4060-8GB" in answers["compared"]
+    assert "RTX-3070-Ti-Laptop" in answers["compared"]

@@ -1,5 +1,6 @@
 """Parses clusters: "h100", "8xH100-SXM-80GB", "16x8xH100-SXM-80GB", "4xdgx-h100", "my.toml", "local"."""
 
+import math
 import re
 from pathlib import Path
 
@@ -25,6 +26,9 @@ LARGEST = 10_000_000  # accelerators; the largest cluster built holds a few hund
 BOX = 8  # accelerators of a machine of unknown kind: as in the catalogue's servers of PCIe cards
 EXAMPLES = ("h100", "8xh100", "dgx-h100", "rtx-4090", "local")  # where no name is near
 A_MACHINE = "give a machine's name, as in 8xH100-SXM-80GB"  # where no file may be read
+_SLICE = r"(?i:(?:tpu[\s-]?)?(v[2-4]|v5p|v5e|v5litepod|v6e|v7x?|(?<=tpu)7x)-(\d{1,5}))"
+_TPUS = {"v5litepod": "v5e", "7x": "v7", "v7x": "v7"}  # as Google's slices are called -> as the accelerator is
+_CORES_OF_SLICES = {"v5e": 1, "v5litepod": 1, "v6e": 1}  # what a slice's number counts for each chip; two of others
 MAX_NAME = 4096  # characters of a cluster's name, which may be a path
 
 
@@ -109,6 +113,9 @@ def _counts(text: str) -> tuple[list[int], str]:
         rest = after.strip()
     if not counts:
         counts, rest = _one_count(rest, text)
+    if len(counts) < 2 and (tpu_slice := _slice(rest)):
+        chips, rest = tpu_slice
+        counts = [math.prod(counts) * chips]
     if not rest:
         raise InvalidInput("a cluster is written like 8xH100-SXM-80GB. Got {text}.", text=shown(text))
     if any(number < 1 for number in counts):
@@ -118,6 +125,21 @@ def _counts(text: str) -> tuple[list[int], str]:
             "a cluster is nodes x accelerators x name, as in 16x8xH100-SXM-80GB. Got {text}.", text=shown(text)
         )
     return counts, rest
+
+
+def _slice(name: str) -> tuple[int, str] | None:
+    """The chips of a slice of TPUs by Google's name, as in "v5litepod-16" or "v5p-128", and their accelerator; or None.
+
+    The number counts chips on v5e and v6e, and cores, two a chip, on the others (docs.cloud.google.com/tpu/docs).
+    """
+    match = re.fullmatch(_SLICE, name) if name[:1] in "vVtT" and name[-1:].isdecimal() else None
+    if match is None or toml_files.find("nodes", name):
+        return None
+    kind, number = match[1].lower(), int(match[2])
+    each = _CORES_OF_SLICES.get(kind, 2)
+    if number < each or number % each:
+        return None
+    return number // each, f"tpu-{_TPUS.get(kind, kind)}"
 
 
 def _count(digits: str, text: str) -> int:
@@ -150,7 +172,14 @@ def _one_count(name: str, text: str) -> tuple[list[int], str]:
 
 def _known(name: str) -> bool:
     """Whether an accelerator or a node has this name."""
-    return bool(toml_files.find("accelerators", name) or find_node(name))
+    return bool(toml_files.find("accelerators", name) or find_node(name) or (":" not in name and _known_spelling(name)))
+
+
+def _known_spelling(name: str) -> str:
+    """The catalogue's name of what is spelt in another way; "" for none. Looked for only where no name is found."""
+    from tonnage.catalogue.spellings import known_spelling
+
+    return known_spelling(name)
 
 
 def _named(name: str) -> tuple[Accelerator, Node | None]:
@@ -164,6 +193,8 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
         return accelerator_named(node.accelerator), node
     if product := accelerator_of(name):
         return accelerator_named(product), None
+    if spelling := _known_spelling(name):
+        return _named(spelling)
     if name.endswith(".toml") or any(separator in name for separator in "/\\"):
         allowed_file(name, A_MACHINE)  # raises where no file may be named
         raise InvalidInput(

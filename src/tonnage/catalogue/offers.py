@@ -22,6 +22,7 @@ from tonnage.catalogue.prices import (
 from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName, shown
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.kernel.registry import nearest, unknown
+from tonnage.spec import Cluster
 
 Rates = Mapping[str, float]  # currency -> units of it that one US dollar buys
 EVERYWHERE = "all"
@@ -89,6 +90,28 @@ def compared(candidates: Sequence[Price], rates: Rates | None = None) -> list[Pr
     if not known:
         raise no_rate(sorted({price.currency for price in considered}))
     return [price for price in known if not price.index] or known
+
+
+def of_named_instance(cluster: Cluster, candidates: Sequence[Price], rates: Rates | None) -> list[Price]:
+    """The prices of the instance that the cluster was named by: `g5.2xlarge` costs what it costs, and not what the
+    cheapest machine with one A10G does. Empty for other clusters, and where the user has prices of their own.
+    """
+    node = cluster.node
+    if (
+        node is None
+        or cluster.accelerators_per_node != node.accelerators
+        or toml_files.key(node.name) == toml_files.key(cluster.accelerator.default_node or "")
+        or any(price in own_prices() for price in candidates)
+    ):
+        return []
+    named = toml_files.key(node.name)
+    return [
+        price
+        for price in candidates
+        if (price.currency == DOLLARS or price.currency in (rates or {}))
+        and price.accelerators == node.accelerators
+        and named == toml_files.key(price.instance).removeprefix("standard-")
+    ]
 
 
 def in_usd(price: Price, rates: Rates | None = None) -> float:

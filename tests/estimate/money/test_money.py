@@ -71,7 +71,7 @@ def test_the_source_of_the_price_and_its_day_stand_in_the_term():
 
 def test_the_cost_of_gpt_3_at_rent_of_today():
     """355 GPU-years of V100 (Lambda, 2020) are 3.11 million hours; at 3.06 dollars, 9.5 million."""
-    (price,) = offers("v100-sxm2-16gb", provider="AWS")
+    price = next(price for price in offers("v100-sxm2-16gb", provider="AWS") if price.instance == "p3.2xlarge")
     cost = run_cost(1, 355 * 365 * DAY, price).cost.value
     assert cost == pytest.approx(9.516e6, rel=1e-3)
 
@@ -295,3 +295,11 @@ def test_a_building_that_cannot_be_is_named(inputs, message):
 def test_an_accelerator_of_unknown_power_is_refused():
     with pytest.raises(MissingDatum, match=r"no source says what .* draws"):
         run_energy(cluster("tpu-v5e"), 3600)
+
+
+@pytest.mark.parametrize(("name", "usd"), [("g5.2xlarge", 1.212), ("g5.12xlarge", 5.672), ("inf2.xlarge", 0.7582)])
+def test_an_instance_costs_what_it_costs_and_not_what_the_cheapest_of_its_accelerator_does(name, usd):
+    """The AWS price list of us-east-1 of 2026-01-19."""
+    choice = best_price(cluster(name))
+    assert (choice.price.instance, choice.price.usd_per_hour) == (name, usd)
+    assert f"price of {name}, as named" in str(choice.why)

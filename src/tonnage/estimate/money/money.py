@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from tonnage.catalogue.offers import Rates, cheapest, compared, in_usd, offers, rate
+from tonnage.catalogue.offers import Rates, cheapest, compared, in_usd, of_named_instance, offers, rate
 from tonnage.catalogue.prices import DOLLARS, Price, is_stale, staleness
 from tonnage.formulas import cost as c
 from tonnage.formulas import energy as e
@@ -53,12 +53,13 @@ class RunEnergy(Struct, frozen=True, kw_only=True):
 class Choice(Struct, frozen=True, kw_only=True):
     """A price for a cluster, and what it was chosen from: `among` so many, of machines as large as the cluster's nodes
     if `whole`;
-    `part`: the cluster is a part of a node."""
+    `part`: the cluster is a part of a node; `named`: it is that of the instance by whose name the machine was asked."""
 
     price: Price
     among: int
     whole: bool
     part: bool = False
+    named: bool = False
 
     @property
     def why(self) -> str:
@@ -76,7 +77,9 @@ class Choice(Struct, frozen=True, kw_only=True):
                 if self.among > 1
                 else Message("the only {kind} offer known", kind=one.kind)
             )
-        if one.index:
+        if self.named:
+            which = Message("the {kind} price of {instance}, as named", kind=one.kind, instance=one.instance)
+        elif one.index:
             which = Message("{which}: what others paid, and nobody's offer", which=which)
         elif self.whole:
             which = (
@@ -137,6 +140,8 @@ def best_price(
             chip=chip,
             asked=criteria,
         )
+    if own := of_named_instance(cluster, candidates, rates):
+        return Choice(price=cheapest(own, rates), among=len(own), whole=True, named=True)
     return best_of(cluster, candidates, rates)
 
 

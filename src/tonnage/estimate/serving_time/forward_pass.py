@@ -83,7 +83,8 @@ class PassTime:
         self.network = Network(cluster, stated=plan.links)
         self.runtime = serving_runtime(plan.engine, plan.engine_version)
         passes_in = self.runtime.passes_in
-        self.engine = rates.engine(passes_in or plan.engine, "" if passes_in else plan.engine_version, self.chip.vendor)
+        maker = "" if self.chip.kind == "cpu" else self.chip.vendor  # kernels of a maker's GPUs say nothing of its CPUs
+        self.engine = rates.engine(passes_in or plan.engine, "" if passes_in else plan.engine_version, maker)
         # rows that products are filled up to, and seconds of expanding a weight of 4 bits
         has_tiles = self.chip.vendor == "NVIDIA" and self.chip.kind == "gpu"
         self.tile_rows = self.runtime.tile_rows if has_tiles else 1
