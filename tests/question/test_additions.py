@@ -87,7 +87,8 @@ print(json.dumps({
     "checked": builtins(checked({
         "text": json.dumps({"egret": True, "base": "llama-3.2-1b", "seq": 2048, "lr": 1e-4, "sqe": 1}), "on": "h100"
     }).document),
-    "compared": printed("compare", "llama-3.2-1b", "--on", "3070-ti-laptop,l4", "--engine", "osprey", "--context", "4k"),
+    "compared": printed("compare", "llama-3.2-1b", "--on", "3070-ti-laptop,l4", "--engine", "osprey",
+                        "--context", "4k"),
 }))
 """
 
