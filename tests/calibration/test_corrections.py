@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import to_builtins
 
 from tonnage.estimate.site.cases import Case, Compared
-from tonnage.estimate.site.corrections import FEWEST, Corrections, Level, Prior, priors
+from tonnage.estimate.site.corrections import FEWEST, Chosen, Corrections, Level, Prior, priors
 
 PRIOR = Prior(
     quantities=("step_time",),
@@ -121,3 +122,12 @@ def test_the_priors_that_ship_cover_every_quantity_and_fit_the_sizes_of_its_case
         assert np.array(prior.together).shape == (count, count)
         assert np.linalg.eigvalsh(np.array(prior.together)).min() > -1e-6
         assert prior.widening >= 1
+
+
+def test_factors_that_were_kept_give_the_same_correction_and_those_of_other_runs_are_not_taken():
+    fresh = Corrections(runs(SLOWER), [PRIOR])
+    (kept,) = fresh.chosen
+    again = Corrections(runs(SLOWER), [PRIOR], [kept])
+    other = Corrections(runs(SLOWER[::-1]), [PRIOR], [Chosen(**{**to_builtins(kept), "width": 0.001})])
+    assert again.correction("step_time", case()).factor == fresh.correction("step_time", case()).factor
+    assert other.chosen[0].width != 0.001

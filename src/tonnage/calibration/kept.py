@@ -8,7 +8,7 @@ from typing import Any
 from tonnage.calibration.compared import compared
 from tonnage.documents.interchange.calibration import CalibratedQuantity, CalibrationDocument, KeptRunDocument
 from tonnage.estimate.site.corrections import Corrections
-from tonnage.estimate.site.stored import KeptRun, keep, kept, remove, shown_place
+from tonnage.estimate.site.stored import KeptRun, keep, keep_chosen, kept, remove, shown_place
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import listed
 from tonnage.kernel.version import __version__
@@ -34,6 +34,7 @@ def add(rows: Iterable[Any], where: str = "") -> list[KeptRun]:
             "none of the {count} rows says what is corrected: {quantities}.", count=others, quantities=CORRECTED
         )
     keep(runs)
+    keep_chosen()
     return runs
 
 
@@ -50,6 +51,7 @@ def compare_again() -> list[KeptRun]:
     """Compare all runs with the estimates of this version. A row that this version refuses is left as it is."""
     runs = [_run(run.row, found) for run in kept() if (found := compared(row_of(run.row)))]
     keep(runs)
+    keep_chosen()
     return runs
 
 
@@ -67,6 +69,7 @@ def share(path: str) -> int:
 def forget(identities: Sequence[str]) -> int:
     """Take runs out by their ids; how many are left."""
     remove(identities)
+    keep_chosen()
     return len(kept())
 
 

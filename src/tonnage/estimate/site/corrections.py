@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # only a question that asks for corrections imports numpy
 
 #: Quantities that are fitted together: what delays a first token tells something about the others.
 TOGETHER = (TRAINING[:1], TRAINING[1:], SERVING)
+MOST = 400  # runs of a quantity that are read, the newest: a matrix of all of them is inverted
 FEWEST = 6  # runs of a quantity below which nothing is corrected: the choice needs some that are left out
 LEVELS = (0.3, 1.0, 3.0, 10.0)  # factors on the variance of a site's levels
 NOISE = (0.25, 1.0, 4.0, 16.0)  # factors on the variance of its noise
@@ -80,14 +81,28 @@ def priors() -> tuple[Prior, ...]:
     return tuple(table["priors"])
 
 
-class Corrections:
-    """What the kept runs of a site say. Two of the same runs are equal: plans that hold them are compared."""
+class Chosen(Struct, frozen=True, kw_only=True):
+    """The factors that runs chose for quantities that are fitted together: trying them all takes seconds with hundreds
+    of runs, so they are kept with the runs. `digest`: of these runs.
+    """
 
-    def __init__(self, compared: Sequence[Compared], given: Sequence[Prior] = ()):
+    quantities: tuple[str, ...]
+    digest: str
+    width: float
+    level: float
+    louder: float
+
+
+class Corrections:
+    """What the kept runs of a site say, the newest `MOST` of each quantity. Two of the same runs are equal: plans that
+    hold them are compared. `chosen`: factors that were kept; those of other runs are chosen anew.
+    """
+
+    def __init__(self, compared: Sequence[Compared], given: Sequence[Prior] = (), chosen: Sequence[Chosen] = ()):
         self.compared = tuple(compared)
         self._priors = tuple(given) or priors()
-        text = repr([(one.quantity, one.error, one.case.sizes, one.case.model) for one in self.compared])
-        self.digest = sha256(text.encode()).hexdigest()
+        self._chosen = {one.quantities: one for one in chosen}
+        self.digest = _digest(self.compared)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Corrections) and other.digest == self.digest
@@ -100,6 +115,12 @@ class Corrections:
         fitted = self._fitted.get(quantity)
         return fitted.correction(quantity, case) if fitted is not None and fitted.helps[quantity] else None
 
+    @property
+    def chosen(self) -> list[Chosen]:
+        """The factors that the runs choose, to be kept with them."""
+        found = {id(fitted): fitted.chosen for fitted in self._fitted.values()}
+        return list(found.values())
+
     def checked(self) -> Iterator["Checked"]:
         """What each quantity's runs say of the correction, by accelerator and runtime."""
         for quantities in TOGETHER:
@@ -111,9 +132,10 @@ class Corrections:
     def _fitted(self) -> "Mapping[str, Fitted]":
         found: dict[str, Fitted] = {}
         for prior in self._priors:
-            runs = [one for one in self.compared if one.quantity in prior.quantities]
+            runs = [one for one in self.compared if one.quantity in prior.quantities][-MOST * len(prior.quantities) :]
             if runs:
-                found |= dict.fromkeys(prior.quantities, Fitted(prior, runs))
+                fitted = Fitted(prior, runs, self._chosen.get(prior.quantities))
+                found |= dict.fromkeys(prior.quantities, fitted)
         return found
 
 
@@ -135,7 +157,7 @@ class Checked(Struct, frozen=True, kw_only=True):
 class Fitted:
     """The process of quantities that are fitted together, with the factors that this site's runs choose."""
 
-    def __init__(self, prior: Prior, runs: Sequence[Compared]):
+    def __init__(self, prior: Prior, runs: Sequence[Compared], chosen: Chosen | None = None):
         import numpy as np
 
         self.prior, self.runs = prior, tuple(runs)
@@ -144,10 +166,22 @@ class Fitted:
         self._errors = np.array([one.error for one in runs])
         self._scale = np.array(prior.scales)[self._kinds]
         self._centre = np.concatenate([_rows(case) for case in self._cases]).mean(axis=0)
-        self._choose()
+        digest = _digest(runs)
+        same = chosen is not None and chosen.digest == digest
+        if same and chosen is not None:
+            self._choose((chosen.width,), (chosen.level,), (chosen.louder,))
+        else:
+            self._choose(WIDTH, LEVELS, NOISE)
+        self.chosen = Chosen(
+            quantities=prior.quantities,
+            digest=digest,
+            width=self._width,
+            level=self._level,
+            louder=self._louder,
+        )
         self.helps = {quantity: self._helps(kind) for kind, quantity in enumerate(prior.quantities)}
 
-    def _choose(self) -> None:
+    def _choose(self, widths: Sequence[float], levels: Sequence[float], noises: Sequence[float]) -> None:
         """The factors with which each run is likeliest, left out of the others; Student's t with four degrees of
         freedom, so that a few odd runs decide nothing.
         """
@@ -155,9 +189,9 @@ class Fitted:
 
         best = inf
         noise = (self.prior.noise * self._scale) ** 2
-        for width in WIDTH:
+        for width in widths:
             shared = self._covariance(self._cases, self._kinds, width)
-            for level, louder in product(LEVELS, NOISE):
+            for level, louder in product(levels, noises):
                 inverse = np.linalg.inv(level * shared + np.diag(louder * noise + JITTER))
                 weighted, precision = inverse @ self._errors, np.diag(inverse)
                 left_out = weighted / precision
@@ -281,3 +315,9 @@ def alike_cases(fields: tuple[str, ...], cases: Sequence[Case], others: Sequence
         names = np.array([getattr(case, field) for case in cases])
         shared *= names[:, None] == np.array([getattr(other, field) for other in others])[None, :]
     return shared
+
+
+def _digest(runs: Sequence[Compared]) -> str:
+    """A text that only the same runs have."""
+    text = repr([(one.quantity, one.error, one.case.sizes, one.case.model) for one in runs])
+    return sha256(text.encode()).hexdigest()

@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.site.cases import Compared
-from tonnage.estimate.site.corrections import Corrections
-from tonnage.estimate.site.tables import COLUMNS, MAKE
+from tonnage.estimate.site.corrections import Chosen, Corrections
+from tonnage.estimate.site.tables import COLUMNS, MAKE, MAKE_CHOSEN
 from tonnage.kernel import reach
 from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.kernel.message import Message
@@ -89,6 +89,25 @@ def keep(runs: Iterable[KeptRun]) -> None:
         connection.commit()
 
 
+def keep_chosen() -> None:
+    """Keep the factors that the runs of this version choose, so that no question has to try them."""
+    found = Corrections([one for run in kept() if run.version == __version__ for one in run.compared]).chosen
+    where = place()
+    with _connected(where) as connection:
+        _run(connection, "DELETE FROM tonnage_chosen_factors")
+        mark = _mark(where)
+        for one in found:
+            values = (" ".join(one.quantities), msgspec.json.encode(one).decode())
+            _run(connection, f"INSERT INTO tonnage_chosen_factors (quantities, chosen) VALUES ({mark}, {mark})", values)
+        connection.commit()
+
+
+def _chosen() -> tuple[Chosen, ...]:
+    with _connected(place()) as connection:
+        rows = _run(connection, "SELECT chosen FROM tonnage_chosen_factors").fetchall()
+    return tuple(msgspec.json.decode(row[0], type=Chosen) for row in rows)
+
+
 def remove(identities: Sequence[str]) -> None:
     """Take runs out. InvalidInput where one is not there."""
     known = {run.id for run in kept()}
@@ -127,12 +146,13 @@ def corrections(question: Question) -> Corrections:
             compare="tonnage calibrate compare",
         )
     question.put("calibrated", True, "given", Message("{count} runs of {place}", count=len(runs), place=shown_place()))
-    return _corrections(tuple(one for run in current for one in run.compared))
+    return _known(Corrections([one for run in current for one in run.compared], chosen=_chosen()))
 
 
 @lru_cache(maxsize=4)
-def _corrections(compared: tuple[Compared, ...]) -> Corrections:
-    return Corrections(compared)
+def _known(corrections: Corrections) -> Corrections:
+    """Those of the same runs that were asked before, with what they have worked out."""
+    return corrections
 
 
 def _of_columns(columns: Sequence[str]) -> KeptRun:
@@ -168,6 +188,7 @@ def _connected(where: str) -> Iterator[Any]:
         connection = sqlite3.connect(path, timeout=PATIENCE)
         try:
             connection.execute(MAKE)
+            connection.execute(MAKE_CHOSEN)
             yield connection
         finally:
             connection.close()
@@ -188,6 +209,7 @@ def _server(where: str) -> Iterator[Any]:
     try:
         with psycopg.connect(where, connect_timeout=PATIENCE) as connection:
             connection.execute(MAKE)
+            connection.execute(MAKE_CHOSEN)
             yield connection
     except psycopg.Error as error:
         raise InvalidInput(

@@ -9,3 +9,8 @@ CREATE TABLE IF NOT EXISTS tonnage_runs (
   compared TEXT NOT NULL)
 """
 COLUMNS = "id, day, version, question_row, compared"
+MAKE_CHOSEN = """
+CREATE TABLE IF NOT EXISTS tonnage_chosen_factors (
+  quantities VARCHAR(200) NOT NULL PRIMARY KEY,
+  chosen TEXT NOT NULL)
+"""
