@@ -67,6 +67,13 @@ def _no_training_runtime(name: str) -> TonnageError:
     return unknown("training runtime", name, known, () if nearest(name, known) or not nearest(name, TOOLS) else TOOLS)
 
 
+def has_training_runtime(name: str) -> bool:
+    """Whether a file here has the training runtime of this name, or it is registered already."""
+    if name not in TRAINING_RUNTIMES:
+        _import_file(name)
+    return name in TRAINING_RUNTIMES
+
+
 def serving_runtime(name: str, version: str = "") -> ServingRuntime:
     """The serving engine of this name, or one of its other spellings, the newest, or as it was at a version."""
     if name not in SERVING_RUNTIMES:

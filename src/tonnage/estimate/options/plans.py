@@ -17,7 +17,6 @@ from tonnage.estimate.options.framework_options import (
 )
 from tonnage.estimate.options.machine import site_of, stated_links, warn_of_machine
 from tonnage.estimate.options.parallel import check_parallel, facts_of, parallel_sizes, pipeline_schedule, uneven_ranks
-from tonnage.estimate.options.tools import note_tool, run_of_tool
 from tonnage.estimate.options.training_method import check_base, training_method, usual_precision
 from tonnage.estimate.plan.rule import Facts, check, check_positions, check_size
 from tonnage.estimate.plan.training_options import TrainingOptions
@@ -35,6 +34,7 @@ from tonnage.runtimes import (
     USUAL_ALONE,
     USUAL_ON_SEVERAL,
     TrainingRuntime,
+    has_training_runtime,
     model_codes,
     training_runtime,
     training_runtimes,
@@ -50,6 +50,10 @@ ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "effi
 
 def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
     """A complete, checked plan that uses the whole cluster; every default is noted in `question`."""
+    if options.runtime is None or has_training_runtime(options.runtime):
+        return _on_runtime(model, cluster, options, question)
+    from tonnage.estimate.options.tools import note_tool, run_of_tool  # a run that names a runtime needs none of it
+
     run = run_of_tool(model, cluster, options)
     if run is None:
         return _on_runtime(model, cluster, options, question)

@@ -9,7 +9,7 @@ from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question, own_of
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.message import Message, listed, option_name
-from tonnage.runtimes import TRAINING_RUNTIMES, training_runtime
+from tonnage.runtimes import has_training_runtime, training_runtime
 from tonnage.runtimes.parts.tools import Tool, runtime_needed, runtime_of, tool_named
 from tonnage.spec import Cluster
 
@@ -70,7 +70,8 @@ def note_tool(run: RunOfTool, runtime: str, question: Question) -> None:
 
 
 def _tool(options: TrainingOptions) -> Tool | None:
-    return None if options.runtime in TRAINING_RUNTIMES else tool_named(options.runtime)
+    name = options.runtime
+    return None if name is None or has_training_runtime(name) else tool_named(name)
 
 
 def _defaults(tool: Tool, runtime: str, model: Model, cluster: Cluster, o: TrainingOptions) -> dict[str, Any]:
