@@ -136,3 +136,43 @@ def test_formats_have_the_versions_and_sources_of_the_tools(name):
     import_module(f"tonnage.interchange.formats.trainers.{name.replace('-', '_')}")
     form, tool = FORMATS[name], TOOLS[name]
     assert (form.tool, form.version, form.source) == (tool.title, tool.version, tool.source)
+
+
+AXOLOTL = "base_model: Qwen/Qwen2.5-7B\ndatasets: [x]\nmicro_batch_size: 1\nbf16: auto\n"
+LLAMA_FACTORY = "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\ntemplate: qwen\nbf16: true\n"
+TRL_COMMAND = "trl {} --model_name_or_path Qwen/Qwen2.5-7B --dataset_name x"
+SWIFT = "swift sft --model Qwen/Qwen2.5-7B --dataset x --max_length 4096"
+SAME = (
+    *("runtime", "model_code", "sequence_length", "micro_batch_size", "num_microbatches", "precision", "recompute"),
+    *("lora_rank", "lora_dropout", "lora_targets", "base_weights", "upcast_base", "expandable_segments", "attention"),
+    *("data_loader_workers", "optimizer", "optimizer_implementation", "loss", "zero_stage", "packing"),
+)
+
+
+@every_row(
+    "name, config, options",
+    [
+        ("axolotl", AXOLOTL, {}),
+        ("axolotl", AXOLOTL + "adapter: lora\nlora_r: 16\nlora_target_linear: true\n", {"method": "lora"}),
+        ("llama-factory", LLAMA_FACTORY + "finetuning_type: full\n", {}),
+        ("llama-factory", LLAMA_FACTORY + "finetuning_type: lora\n", {"method": "lora"}),
+        ("trl", TRL_COMMAND.format("sft"), {}),
+        ("trl", TRL_COMMAND.format("sft --use_peft"), {"method": "lora"}),
+        ("trl", TRL_COMMAND.format("sft --use_peft --load_in_4bit"), {"method": "qlora"}),
+        ("trl", TRL_COMMAND.format("dpo"), {"objective": "dpo"}),
+        ("ms-swift", SWIFT + " --tuner_type full", {}),
+        ("ms-swift", SWIFT, {"method": "lora"}),
+    ],
+)
+def test_a_name_asks_what_the_tools_shortest_config_asks(name, config, options, tmp_path):
+    """On one accelerator and on eight."""
+    path = tmp_path / "config.yaml"
+    path.write_text(config)
+    for on in ("h100", "8xh100"):
+        source = str(path) if "\n" in config else config
+        checked = tonnage.check(source, on=on, lenient=True).question
+        named = tonnage.train("qwen2.5-7b", on=on, runtime=name, as_is=True, advice=False, **options).question
+        by_config, by_name = (
+            {option: question[option].value for option in SAME if option in question} for question in (checked, named)
+        )
+        assert by_config == by_name

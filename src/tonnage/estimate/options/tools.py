@@ -10,8 +10,10 @@ from tonnage.estimate.inputs import Question, own_of
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.runtimes import has_training_runtime, training_runtime
-from tonnage.runtimes.parts.tools import Tool, runtime_needed, runtime_of, tool_named
+from tonnage.runtimes.parts.tools import Tool, peft_targets, runtime_needed, runtime_of, tool_named
 from tonnage.spec import Cluster
+
+ADAPTERS = ("lora", "dora", "qlora")
 
 
 class RunOfTool(Struct, frozen=True):
@@ -78,12 +80,28 @@ def _defaults(tool: Tool, runtime: str, model: Model, cluster: Cluster, o: Train
     """What the tool sets where nobody says it: option -> value."""
     is_quantised = o.method == "qlora" or o.base_weights not in (None, "16 bit")
     found = tool.settings(runtime, o.method, is_quantised=is_quantised, tensor=o.tensor_parallel_size)
+    if tool.data_loader_workers:
+        found["data_loader_workers"] = tool.data_loader_workers
+    if o.method in ADAPTERS:
+        found |= _adapters(tool, model)
     if tool.sequence_length:
         found["sequence_length"] = min(tool.sequence_length, model.context or tool.sequence_length)
     if tool.checkpoints is not None:
         found["recompute"] = "full" if tool.checkpoints else "none"
     if o.global_batch_size is None:
         found |= _batch(tool, cluster, o)
+    return found
+
+
+def _adapters(tool: Tool, model: Model) -> dict[str, Any]:
+    """Rank, dropout and places of adapters."""
+    found: dict[str, Any] = {}
+    if tool.lora_rank:
+        found["lora_rank"] = tool.lora_rank
+    if tool.lora_dropout:
+        found["lora_dropout"] = True
+    if tool.peft_targets:
+        found["lora_targets"] = peft_targets(model.name)
     return found
 
 

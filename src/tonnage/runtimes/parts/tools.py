@@ -19,6 +19,16 @@ ON_TRAINER = (PLAIN, "ddp", UNDER_ZERO, UNDER_FSDP)
 # Options that ask a tool on the Trainer for FSDP: groups of ranks, which DeepSpeed under the Trainer has none of.
 GROUPS = ("replicate_size", "tensor_parallel_size", "context_parallel_size", "expert_parallel_size")
 
+# peft/utils/constants.py: layers that get adapters where none are named; by words in a model's name.
+TARGETS = (
+    (("phi-3", "phi3", "phi-4"), "all-linear"),
+    (("gpt2", "starcoderbase", "bigcode"), "c_attn"),
+    (("falcon", "bloom", "neox", "pythia", "chatglm"), "query_key_value"),
+    (("nemotron-h", "nemotron_h"), "q_proj,k_proj,v_proj,o_proj"),
+    (("phi-",), "q_proj,v_proj,fc1,fc2"),
+    (("",), "q_proj,v_proj"),
+)
+
 
 class Tool(Struct, frozen=True, kw_only=True):
     """A tool by its name, what it runs on, and its own defaults where nobody says the option."""
@@ -46,6 +56,18 @@ class Tool(Struct, frozen=True, kw_only=True):
     narrow_on: tuple[str, ...] = ()
     #: Whether norms, embedding and head of a quantised base stay in 16 bit.
     keeps_base_narrow: bool = False
+    #: Rank of adapters; 0: no default of its own.
+    lora_rank: int = 0
+    #: Whether adapters have dropout.
+    lora_dropout: bool = False
+    #: Whether adapters stand beside what PEFT names for the model's family, not beside all linear layers.
+    peft_targets: bool = False
+    #: Whether the frozen weights beside adapters are loaded in fp32, where one accelerator holds them whole.
+    wide_base: bool = False
+    #: How QLoRA stores its base; "": no default of its own.
+    qlora_base: str = ""
+    #: Processes that read data; 0: no default of its own.
+    data_loader_workers: int = 0
     #: Runtimes for which its launcher sets expandable segments.
     expands_on: tuple[str, ...] = ()
     #: What differs from the runtime that it is estimated as.
@@ -74,6 +96,10 @@ class Tool(Struct, frozen=True, kw_only=True):
                 found["sequence_parallel"] = False  # transformers' plans shard matrices alone
         if method in (None, "full") and runtime in self.narrow_on:
             found["precision"] = "bf16"
+        if method == "qlora" and self.qlora_base:
+            found["base_weights"] = self.qlora_base
+        if method in ("lora", "dora") and self.wide_base and runtime in (PLAIN, "ddp") and not is_quantised:
+            found["base_weights"] = "fp32"
         if self.keeps_base_narrow and is_quantised and runtime in (PLAIN, "ddp"):
             found["upcast_base"] = False
         if runtime in self.expands_on:
@@ -104,6 +130,7 @@ LLAMA_FACTORY = Tool(
     micro_batch_size=8,
     checkpoints=True,
     keeps_base_narrow=True,
+    lora_rank=8,
     expands_on=("ddp",),
 )
 MS_SWIFT = Tool(
@@ -118,6 +145,9 @@ MS_SWIFT = Tool(
     checkpoints=True,
     narrow_on=(PLAIN, "ddp"),
     keeps_base_narrow=True,
+    lora_rank=8,
+    lora_dropout=True,
+    data_loader_workers=1,
 )
 TRL = Tool(
     name="trl",
@@ -128,6 +158,11 @@ TRL = Tool(
     sequence_length=1024,
     micro_batch_size=8,
     checkpoints=True,
+    lora_rank=16,
+    lora_dropout=True,
+    peft_targets=True,
+    wide_base=True,
+    qlora_base="nf4",
 )
 ACCELERATE = Tool(
     name="accelerate",
@@ -246,6 +281,11 @@ TOOLS: Mapping[str, Tool] = {
         ),
     )
 }
+
+
+def peft_targets(model: str) -> str:
+    """Where PEFT puts adapters in a model of this name."""
+    return next(targets for words, targets in TARGETS if any(word in model.lower() for word in words))
 
 
 def tool_named(name: str | None) -> Tool | None:

@@ -275,7 +275,7 @@ def _method(r: Reading) -> None:
     if method == "lora":
         method = "dora" if r.flag("use_dora") else "qlora" if bits == FOUR else method
         _base(r, bits)
-        r.assume("lora_rank", 8, "lora_rank")
+        r.assume("lora_rank", TOOL.lora_rank, "lora_rank")
         r.assume("lora_target", "all", "")
         if r.has("lora_rank"):
             r.put("lora_rank", r.integer("lora_rank"), "lora_rank")

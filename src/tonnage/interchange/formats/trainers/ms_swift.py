@@ -188,7 +188,7 @@ def _method(r: Reading) -> None:
     is_narrow = r.integer("quant_bits") == FOUR and r.text("quant_method", "bnb") == "bnb"
     r.put("method", "dora" if dora else "qlora" if is_narrow else "lora", "tuner_type", "use_dora")
     _base(r)
-    r.assume("lora_rank", 8, "lora_rank")
+    r.assume("lora_rank", TOOL.lora_rank, "lora_rank")
     r.assume("lora_dropout", 0.05, "lora_dropout")
     if r.has("lora_rank"):
         r.put("lora_rank", r.integer("lora_rank"), "lora_rank")
@@ -251,7 +251,7 @@ def _accumulation(r: Reading) -> int:
 def _batch(r: Reading) -> None:
     r.assume("gradient_accumulation_steps", _accumulation(r), "num_microbatches")
     if not r.has("dataloader_num_workers"):
-        r.assume("dataloader_num_workers", 1, "data_loader_workers")
+        r.assume("dataloader_num_workers", TOOL.data_loader_workers, "data_loader_workers")
     length = next((key for key in ("packing_length", "max_length") if r.has(key)), "")
     if length and (length == "max_length" or r.flag("packing")):
         r.put("sequence_length", r.integer(length), length)
