@@ -14,6 +14,13 @@ ERRORS = {
     "serve llama-3.1-8b --on h100 --price-kind foo": "没有叫 'foo' 的 --price-kind。已知的有 on-demand、reserved、spot。",
     "train llama-3.1-8b --on h100 --recompute foo": "没有叫 'foo' 的重计算策略。已知的有 full、none、selective、selective-op。",
     "train llama-3.1-8b --on h10": "--on：没有叫 'h10' 的加速卡或节点。是否指 'h100'、'h20'、'a10'、'z100'、'v100'？",
+    "plan llama-3.1-8b --on 8xh100 --runtime axolotl": (
+        "axolotl 运行在其他 runtime 上：此处 --runtime 应写它所用的 transformers、ddp、deepspeed 或 fsdp2。"
+    ),
+    "train llama-3.1-8b --on h100 --runtime fsdp2 --float8 nvfp4": (
+        "runtime fsdp2 不估算 --float8 nvfp4，它有 none、tensorwise、rowwise、mxfp8。"
+        "Transformer Engine 的配方是：--runtime megatron 加 --precision nvfp4-te。"
+    ),
     "rules ZZ": "没有叫 'ZZ' 的法则。已知 49 个名称。",
     "serve llama-3.1-8b --on h100 --max-num-batched-token 8": (
         "无法识别的参数：--max-num-batched-token 8。是否指 --max-num-batched-tokens？参见 `tonnage serve --help`。\n"

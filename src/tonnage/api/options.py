@@ -208,7 +208,7 @@ class TrainOptions(TypedDict, total=False):
     compile: bool | None
     """torch.compile of layers and loss (fsdp2 with torchtitan's code, torchtune); default: off"""
     float8: str | None
-    """scales of float8 products (fsdp2): none, tensorwise or rowwise [kind]; default: none"""
+    """scales of float8 products (fsdp2): none, tensorwise, rowwise or mxfp8 [kind]; default: none"""
     float8_all_gather: bool | None
     """gather weights in float8 (with float8 tensorwise); default: off"""
     async_tensor_parallel: bool | None
@@ -230,8 +230,9 @@ class TrainOptions(TypedDict, total=False):
     Trainer does not (transformers, ddp); default: off
     """
     runtime: str | None
-    """framework that trains the model: fsdp2, megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth,
-    litgpt [name]; default: fsdp2; transformers on one accelerator
+    """framework that trains the model; a tool such as axolotl, trl or nemo leads to its own: fsdp2, megatron,
+    transformers, ddp, deepspeed, nanotron, torchtune, unsloth, litgpt [name]; default: fsdp2; transformers on one
+    accelerator
     """
     tokens: int | str | None
     """training tokens, such as 15T; or give epochs, or max_steps [tokens]"""

@@ -176,8 +176,9 @@ def plan_training(
       method [method]: what trains: full, lora, dora, qlora (LoRA on a 4-bit base) or freeze (the last layers) (default:
         full)
       precision [recipe]: training recipe, such as bf16-mixed, bf16, fp32, fp8-te (default: bf16-mixed)
-      runtime [name]: framework that trains the model: fsdp2, megatron, transformers, ddp, deepspeed, nanotron,
-        torchtune, unsloth, litgpt (default: fsdp2; transformers on one accelerator)
+      runtime [name]: framework that trains the model; a tool such as axolotl, trl or nemo leads to its own: fsdp2,
+        megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth, litgpt (default: fsdp2; transformers on
+        one accelerator)
       tokens [tokens]: training tokens, such as 15T; or give epochs, or max_steps
       deadline [time]: 30d, 2w, or the last day, such as 2027-01-31: how many accelerators make it?
       budget [USD]: money that may be spent, such as 100k: how many tokens does it buy?

@@ -375,6 +375,8 @@ class Recipe(Struct, frozen=True, kw_only=True):
     covers: Literal["all", "linear"] = "all"
     loss_scaling: bool = False
     note: str = ""
+    #: What of it no estimate of memory counts yet, as a sentence.
+    uncounted: str = ""
 
     @property
     def gathered_bytes(self) -> float:
@@ -429,9 +431,20 @@ _TE_MX = "TransformerEngine, common/recipe: MXFP8BlockScaling; OCPMX2023, table 
 _TE_MX_PRIMARY = (
     "TransformerEngine, MXFP8BlockScaling; Megatron-LM, --fp8-param-gather with --reuse-grad-buf-for-mxfp8-param-ag"
 )
+_TE_BLOCK = (
+    "TransformerEngine, common/recipe: Float8BlockScaling; TransformerEngine, low precision training: FP8 blockwise"
+)
 _TE_FP4 = "TransformerEngine, common/recipe: NVFP4BlockScaling"
 _NARROW = "Megatron-LM, --grad-reduce-in-bf16"
 _FP8: dict[str, Any] = {"covers": "linear", "linear_input_bytes": 1}
+_FP8_BLOCK: dict[str, Any] = {
+    "covers": "linear",
+    "linear_input_bytes": 1 + 4 / 128,
+    "uncounted": Message(
+        "the memory is that of bf16. Copies of the weights in fp8, 2.0 bytes a parameter of linear layers, come on "
+        "top, and inputs kept for backward take 1.03 bytes instead of 2."
+    ),
+}
 _MXFP8: dict[str, Any] = {"covers": "linear", "linear_input_bytes": 1.03125}
 _NVFP4: dict[str, Any] = {"covers": "linear", "linear_input_bytes": 0.5625}
 _recipe("fp32", "fp32", "fp32", "4 0 4 4 4 4", "Rajbhandari2020, sec. 3.1")
@@ -518,6 +531,28 @@ _recipe(
     cast_bytes=1,
     **_FP8,
     note="as fp8-te-primary, with gradients summed and reduced in bf16",
+)
+# A block of 128 x 128 weights, and of 128 inputs, shares a scale of 32 bits; weights are kept by rows and by columns.
+_recipe(
+    "fp8-blockwise-te",
+    "fp8",
+    "bf16",
+    "2 4 2 4 4 2",
+    _TE_BLOCK,
+    cast_bytes=2 * (1 + 4 / 128**2),
+    **_FP8_BLOCK,
+    note="bf16 weights, and fp8 copies of them by rows and by columns; Hopper emulates their products in software, and "
+    "Blackwell the recipe with MXFP8",
+)
+_recipe(
+    "fp8-blockwise-te-16bit-gradients",
+    "fp8",
+    "bf16",
+    "2 4 2 2 2 2",
+    f"{_TE_BLOCK}; {_NARROW}",
+    cast_bytes=2 * (1 + 4 / 128**2),
+    **_FP8_BLOCK,
+    note="as fp8-blockwise-te, with gradients summed and reduced in bf16",
 )
 # 32 numbers share a scale of 8 bits, along rows for one product and along columns for the other: both copies are kept.
 _recipe(
@@ -632,3 +667,22 @@ _recipe(
     note="fp8 weights, fp16 master, for ZeRO",
     moment_bytes=(1, 2),
 )
+# Names that people and tools have for recipes of Transformer Engine (Megatron-LM, --fp8-recipe and --fp4-recipe;
+# torchtitan, quantization): each is the recipe here on a runtime that multiplies with Transformer Engine.
+TE_NAMES: dict[str, str] = {
+    "fp8": "fp8-te",
+    "delayed": "fp8-te",
+    "fp8-delayed": "fp8-te",
+    "tensorwise": "fp8-te",
+    "fp8-tensorwise": "fp8-te",
+    "blockwise": "fp8-blockwise-te",
+    "fp8-blockwise": "fp8-blockwise-te",
+    "fp8-block": "fp8-blockwise-te",
+    "mxfp8": "mxfp8-te",
+    "nvfp4": "nvfp4-te",
+}
+
+
+def te_recipe(name: str | None) -> str:
+    """The recipe of Transformer Engine that a name means; "" where it means none."""
+    return TE_NAMES.get((name or "").strip().lower().replace("_", "-"), "")

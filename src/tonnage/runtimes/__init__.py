@@ -11,8 +11,9 @@ from functools import cache
 from importlib import import_module
 from importlib.machinery import PathFinder
 
+from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.message import Message, listed
-from tonnage.kernel.registry import letters_of, unknown
+from tonnage.kernel.registry import letters_of, nearest, unknown
 from tonnage.runtimes.parts.base import PEFT_CODE as PEFT_CODE
 from tonnage.runtimes.parts.base import PLACES as PLACES
 from tonnage.runtimes.parts.base import TRAINING_RUNTIMES as TRAINING_RUNTIMES
@@ -46,13 +47,31 @@ def training_runtime(name: str, version: str = "") -> TrainingRuntime:
     if name not in TRAINING_RUNTIMES:
         _import_plug_ins()
     if name not in TRAINING_RUNTIMES:
-        raise unknown("training runtime", name, training_runtimes())
+        raise _no_training_runtime(name)
     newest = TRAINING_RUNTIMES[name]
     if not newest.older or not version:
         return newest  # a runtime that asks its version itself has one entry here
     if version not in newest.older:
         raise unknown(Message("version of {newest}", newest=name), version, [newest.version, *newest.older])
     return newest.older[version]
+
+
+def _no_training_runtime(name: str) -> TonnageError:
+    """The error for a name of no runtime: of a tool that runs on one, which; else with the nearest names."""
+    from tonnage.runtimes.parts.tools import TOOLS, runtime_needed, tool_named
+
+    tool = tool_named(name)
+    if tool is not None:
+        return runtime_needed(tool)
+    known = training_runtimes()
+    return unknown("training runtime", name, known, () if nearest(name, known) or not nearest(name, TOOLS) else TOOLS)
+
+
+def has_training_runtime(name: str) -> bool:
+    """Whether a file here has the training runtime of this name, or it is registered already."""
+    if name not in TRAINING_RUNTIMES:
+        _import_file(name)
+    return name in TRAINING_RUNTIMES
 
 
 def serving_runtime(name: str, version: str = "") -> ServingRuntime:

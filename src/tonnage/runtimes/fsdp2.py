@@ -68,7 +68,7 @@ NEWEST = TrainingRuntime(
     trains=METHODS,
     replicates=True,
     compiles=True,
-    float8=("none", "tensorwise", "rowwise"),
+    float8=("none", "tensorwise", "rowwise", "mxfp8"),
     split="ends weigh",
     splits_chunks=True,  # torchtitan, distributed/pipeline_parallel.py: every chunk is a stage of its own
     schedules=(
@@ -99,6 +99,7 @@ V02 = replace(
 V01 = replace(
     V02,
     version="torchtitan 0.1.0",
+    float8=("none", "tensorwise", "rowwise"),
     root_unit=True,
     keeps_last=True,
     own=Titan(

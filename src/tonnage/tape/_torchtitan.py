@@ -21,12 +21,15 @@ GATHER, SCATTER = Exchange("tensor parallel", "all_gather"), Exchange("tensor pa
 
 class Own(Struct, frozen=True, kw_only=True):
     """What the plan sets for a framework's own layers. `ring`: context ranks pass keys and values around;
-    `float8`: operands of products are cast."""
+    `float8`: operands of products are cast; `scale_bytes`: bytes a number of their scales, where blocks have their own;
+    `gathers_float8`: tensor ranks gather what is cast already."""
 
     compiled: bool = False
     tensor_parallel: bool = False
     ring: bool = False
     float8: bool = False
+    scale_bytes: float = 0
+    gathers_float8: bool = True
 
 
 class Titan(Own, frozen=True, kw_only=True):
@@ -80,7 +83,7 @@ class TitanCode(Code):
 
     def gather(self, x: Tensor) -> Tensor:
         """All-gather over the sequence; the gradient is reduce-scattered."""
-        out = self.new(x.elements, 1 if self.own.float8 else x.width, GATHERED)
+        out = self.new(x.elements, 1 if self.own.float8 and self.own.gathers_float8 else x.width, GATHERED)
         out.width = x.width  # cast to float8 on the way, and its gradient is not
         shape = x.elements, x.width, x.extent
         self.note("all_gather", [out], [x], [], lambda _: [self.new(*shape)], GATHER)
@@ -122,7 +125,9 @@ class TitanCode(Code):
         extent: Extent = TOKEN,
         biases: Sequence[Tensor] = (),
     ) -> Tensor:
-        """In float8, backward casts the gradient, the input and the weight (torchao, float8/float8_linear.py)."""
+        """In float8, backward casts the gradient, the input and the weight (torchao, float8/float8_linear.py,
+        prototype/mx_formats/mx_linear.py).
+        """
         self.quantised = self.own.float8
         out = super().product(x, weights, elements, extent, biases)
         self.quantised = False
@@ -135,7 +140,7 @@ class TitanCode(Code):
         plain = node.derivative
 
         def derivative(gradients: Gradients) -> Gradients:
-            held = [self.new(count, 1, cut) for count, cut in cast]
+            held = [self.new(count, 1 + self.own.scale_bytes, cut) for count, cut in cast]
             gradients_out = plain(gradients)
             self.mark()
             del held

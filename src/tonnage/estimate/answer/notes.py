@@ -16,6 +16,8 @@ from tonnage.runtimes import training_runtime
 from tonnage.runtimes.parts.megatron.pipeline import against_overlap
 from tonnage.spec import Cluster, TrainingPlan
 
+# Generations whose units scale blocks of 32 themselves: torchtitan, components/quantization/mx.py.
+SCALES_BLOCKS = ("Blackwell", "CDNA 4")
 BEFORE_FLOAT8 = ("Pascal", "Volta", "Turing", "Ampere")  # NVIDIA's generations below compute capability 8.9
 
 
@@ -66,6 +68,10 @@ def warn_of_training(model: Model, plan: TrainingPlan, memory: TrainingMemory, q
         question.warn(note)
     if plan.kernels.float8 != "none":
         _warn_of_float8(plan, memory, question)
+    if memory.step.recipe.uncounted:
+        question.warn(
+            Message("{precision}: {uncounted}", precision=plan.precision, uncounted=memory.step.recipe.uncounted)
+        )
     if plan.tuning.method in ("lora", "dora"):
         _warn_of_rank(model, plan, question)
     if plan.megatron.overlap_moe_expert_parallel_comm:
@@ -132,6 +138,14 @@ def _warn_of_float8(plan: TrainingPlan, memory: TrainingMemory, question: Questi
                 "timed in 16 bit.",
                 chip=chip.name,
                 float8=plan.kernels.float8,
+            )
+        )
+    if plan.kernels.float8 == "mxfp8" and chip.dense_flops and not chip.generation.startswith(SCALES_BLOCKS):
+        question.warn(
+            Message(
+                "float8 mxfp8 does not run on {chip}: torchtitan asks for compute capability 10.0 (Blackwell) or "
+                "gfx950 (CDNA 4). It is timed as if it did.",
+                chip=chip.name,
             )
         )
     if not plan.kernels.compile:

@@ -21,6 +21,10 @@ from tonnage.kernel.term import Term
 from tonnage.spec import TrainingPlan
 from tonnage.tape import TOKEN, Extent, Layer, Own, Setting
 
+# Bytes a number of the scales of an operand: of MXFP8 one of 8 bits (E8M0) for 32. What ranks send stays in 16 bit
+# (torchtitan, components/quantization/mxfp8.md; torchao, prototype/mx_formats/mx_linear.py, which keeps inputs and
+# weights in bf16 for backward).
+SCALE_BYTES = {"mxfp8": 1 / 32}
 SYMMETRIC = "PyTorch, torch/distributed/_symmetric_memory/__init__.py: get_symm_mem_workspace"
 
 
@@ -41,6 +45,8 @@ class Compiled(Framework):
             tensor_parallel=_many(plan.tensor_parallel_size),
             ring=_many(plan.context_parallel_size),
             float8=plan.kernels.float8 != "none",
+            scale_bytes=SCALE_BYTES.get(plan.kernels.float8, 0),
+            gathers_float8=plan.kernels.float8 not in SCALE_BYTES,
         )
 
 

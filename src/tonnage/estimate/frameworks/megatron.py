@@ -29,7 +29,7 @@ from tonnage.estimate.step.views import RankView
 from tonnage.formulas import memory as f
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
 from tonnage.kernel.formula import Number
-from tonnage.kernel.message import Message, option_name
+from tonnage.kernel.message import Message, listed, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import counted
@@ -48,6 +48,20 @@ from tonnage.tape.megatron import ContextParallel, MegatronSetting, Shape
 # recompute_modules of Megatron-core (transformer_config.py)
 MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts")
 METHODS = ("p2p", "a2a", "allgather")  # cp_comm_type
+# Other names of these: Megatron-core, transformer_config.py, cp_comm_type: a2a is as DeepSpeed Ulysses, over heads;
+# p2p passes keys and values around a ring.
+METHOD_NAMES = {
+    "ulysses": "a2a",
+    "deepspeed-ulysses": "a2a",
+    "all-to-all": "a2a",
+    "alltoall": "a2a",
+    "ring": "p2p",
+    "ring-attention": "p2p",
+    "ring-attn": "p2p",
+    "all-gather": "allgather",
+}
+# Ulysses within groups of ranks and a ring between them.
+BOTH = ("a2a+p2p", "usp", "ulysses-ring", "hybrid", "unified")
 # Of what changes time alone, the default comes first: of --cuda-graph-impl Megatron's own. Its default of
 # --moe-token-dispatcher-type is allgather (arguments.py), which is not estimated: recipes take one of these two, and
 # the launch line of a plan names it.
@@ -63,9 +77,7 @@ def megatron_options(model: Model, sizes: Mapping[str, Any], o: TrainingOptions,
             q.take("recompute_modules", o.recompute_modules, "core_attn", "runtime", "megatron's own"), o
         )
     if sizes["context_parallel_size"] > 1:
-        method = q.take("context_parallel_method", o.context_parallel_method, "p2p", "runtime", "--cp-comm-type")
-        if method not in METHODS:
-            raise unknown("method of context parallelism", method, METHODS)
+        method = _method_named(o.context_parallel_method, q)
         fields["context_parallel_method"] = method
     if o.expert_capacity_factor is not None:
         if not 0 < o.expert_capacity_factor < 1e6:
@@ -76,6 +88,24 @@ def megatron_options(model: Model, sizes: Mapping[str, Any], o: TrainingOptions,
         fields["expert_capacity_factor"] = q.take("expert_capacity_factor", o.expert_capacity_factor, None)
     fields["mtp_layers"] = _predictions(model, o, q)
     return fields | _timing(sizes, o, q)
+
+
+def _method_named(name: str | None, q: Question) -> str:
+    """How context ranks share a sequence, by Megatron's name or by another."""
+    plain = (name or "").lower().replace("_", "-")
+    if plain in METHOD_NAMES:
+        return str(q.put("context_parallel_method", METHOD_NAMES[plain], "given", plain))
+    if plain in BOTH:
+        raise InvalidPlan(
+            "{@context_parallel_method} {name}, all-to-all within groups of ranks and a ring between them, is not "
+            "estimated: it must be one of {methods}.",
+            name=name,
+            methods=listed(METHODS),
+        )
+    method: str = q.take("context_parallel_method", name, "p2p", "runtime", "--cp-comm-type")
+    if method not in METHODS:
+        raise unknown("method of context parallelism", method, METHODS)
+    return method
 
 
 def _timing(sizes: Mapping[str, Any], o: TrainingOptions, q: Question) -> dict[str, Any]:

@@ -4,6 +4,8 @@ it means nothing.
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from tonnage.architectures import Model
 from tonnage.estimate.frameworks.base import PlanRequest, framework_of
 from tonnage.estimate.inputs import MIDDLE_UPDATE, PUBLISHED_UPDATES, Question, own_of
@@ -15,10 +17,19 @@ from tonnage.estimate.plan.validity import REPLICAS
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
 from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.registry import unknown
+from tonnage.numerics.precisions import te_recipe
 from tonnage.runtimes import PLACES, TrainingRuntime, runtimes_with, training_runtime, training_runtimes
 from tonnage.runtimes.parts.base import OF_SHARDING, OF_STEP
 from tonnage.runtimes.parts.megatron.pipeline import MODULES
 
+# Names of torchao's and torchtitan's recipes -> the scales that they have (torchao, float8/config.py;
+# torchtitan, components/quantization/mxfp8.md).
+RECIPES_OF_TORCHAO = {
+    "rowwise_with_gw_hp": "rowwise",
+    "mxfp8_rceil": "mxfp8",
+    "mxfp8_cublas": "mxfp8",
+    "mxfp8_cublas_rceil": "mxfp8",
+}
 # Switch -> the options that decide whether a run can have it.
 OWNERS: dict[str, tuple[str, ...]] = {
     "compile": ("runtime", "model_code"),
@@ -205,6 +216,13 @@ def _packing(runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o
     return bool(q.take("packing", o.packing, False, "default", "one sequence a row"))
 
 
+def scaled_by_recipe(runtime: TrainingRuntime, o: TrainingOptions) -> TrainingOptions:
+    """Options where `float8` names a recipe of Transformer Engine on a runtime that has these as its precision."""
+    if o.float8 is None or o.precision is not None or not runtime.multiplies_narrow or not te_recipe(o.float8):
+        return o
+    return replace(o, precision=o.float8, float8=None)
+
+
 def _float8(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
     if len(runtime.float8) == 1:
         if o.float8 not in (None, "none"):
@@ -222,7 +240,23 @@ def _float8(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
                 ("runtime",),
             )
         return "none"
-    chosen: str = q.take("float8", o.float8, "none", "default", "products in 16 bit")
+    named = RECIPES_OF_TORCHAO.get((o.float8 or "").lower().replace("-", "_"), o.float8)
+    chosen: str = q.take("float8", named, "none", "default", "products in 16 bit")
+    if chosen not in runtime.float8 and te_recipe(chosen):
+        able = [other for other in training_runtimes() if training_runtime(other).multiplies_narrow]
+        raise NotApplicable(
+            Message(
+                "{@float8} {chosen} is not estimated with runtime {runtime}, which has {known}. Transformer Engine's "
+                "recipe is: {@runtime} {able} with {@precision} {recipe}.",
+                chosen=chosen,
+                runtime=runtime.name,
+                known=listed(runtime.float8),
+                able=listed(able, "or"),
+                recipe=te_recipe(chosen),
+            ),
+            "float8",
+            ("runtime",),
+        )
     if chosen not in runtime.float8:
         raise unknown("float8 scaling", chosen, runtime.float8)
     return chosen

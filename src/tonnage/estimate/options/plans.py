@@ -13,6 +13,7 @@ from tonnage.estimate.options.framework_options import (
     offload_options,
     own_options,
     own_sharding_options,
+    scaled_by_recipe,
 )
 from tonnage.estimate.options.machine import site_of, stated_links, warn_of_machine
 from tonnage.estimate.options.parallel import check_parallel, facts_of, parallel_sizes, pipeline_schedule, uneven_ranks
@@ -22,17 +23,18 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import BATCH, CONTEXT, LOSS_CHUNKS, MICROBATCHES
 from tonnage.estimate.step.objective import objective_of
 from tonnage.estimate.step.pipeline_layout import said_chunks
-from tonnage.kernel.errors import InvalidPlan
+from tonnage.kernel.errors import InvalidInput, InvalidPlan
 from tonnage.kernel.message import Message, joined, listed, renamed
 from tonnage.kernel.registry import unknown
 from tonnage.numerics.optimizers import optimizer
-from tonnage.numerics.precisions import TRAINING_RECIPES
+from tonnage.numerics.precisions import TRAINING_RECIPES, Recipe, te_recipe
 from tonnage.runtimes import (
     PEFT_CODE,
     TRAINING_RUNTIMES,
     USUAL_ALONE,
     USUAL_ON_SEVERAL,
     TrainingRuntime,
+    has_training_runtime,
     model_codes,
     training_runtime,
     training_runtimes,
@@ -48,6 +50,20 @@ ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "effi
 
 def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
     """A complete, checked plan that uses the whole cluster; every default is noted in `question`."""
+    if options.runtime is None or has_training_runtime(options.runtime):
+        return _on_runtime(model, cluster, options, question)
+    from tonnage.estimate.options.tools import note_tool, run_of_tool  # a run that names a runtime needs none of it
+
+    run = run_of_tool(model, cluster, options)
+    if run is None:
+        return _on_runtime(model, cluster, options, question)
+    plan = _on_runtime(model, cluster, run.options, question)
+    note_tool(run, plan.runtime, question)
+    return plan
+
+
+def _on_runtime(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
+    """The plan of options that name no tool."""
     try:
         return _plan(model, cluster, options, question)
     except InvalidPlan as error:
@@ -81,6 +97,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
     ):
         check_size(name, getattr(o, name))
     runtime = _runtime(cluster, o, q)
+    o = scaled_by_recipe(runtime, o)
     sizes = parallel_sizes(model, cluster, runtime, o.sequence_length or _usual_length(model), o, q)
     facts = facts_of(model, runtime, o, says_why=q.is_read)
     check_parallel(facts, sizes | {"accelerators": cluster.size}, o)
@@ -94,7 +111,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
     hidden, inside = _dropout(model, o, q)
     model_code = _model_code(runtime, o, q)
     usual, why = usual_precision(runtime, o)
-    recipe = TRAINING_RECIPES[q.take("precision", o.precision, usual, "default", why)]
+    recipe = _recipe(runtime, usual, why, o, q)
     warn_of_machine(q, cluster, recipe.compute, sizes["tensor_parallel_size"], fixed_counted=False)
     offload = offload_options(runtime, stage, o, q)
     request = PlanRequest(
@@ -150,6 +167,21 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         **offload,
         **own_sharding_options(request),
     )
+
+
+def _recipe(runtime: TrainingRuntime, usual: str, why: str, o: TrainingOptions, q: Question) -> Recipe:
+    """The training recipe, by its name or by one that Transformer Engine's has elsewhere."""
+    meant = te_recipe(o.precision) if o.precision not in TRAINING_RECIPES else ""
+    if meant and runtime.multiplies_narrow:
+        return TRAINING_RECIPES[q.put("precision", meant, "given", o.precision or "")]
+    if meant and o.precision in runtime.float8:
+        raise InvalidInput(
+            "with runtime {runtime}, {name} is the scaling of products: write {@float8} {name} and leave "
+            "{@precision} out.",
+            runtime=runtime.name,
+            name=o.precision,
+        )
+    return TRAINING_RECIPES[q.take("precision", o.precision, usual, "default", why)]
 
 
 def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:

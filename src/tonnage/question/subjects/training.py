@@ -233,7 +233,9 @@ class TrainingOptions(Method, frozen=True, kw_only=True):
     ] = None
     float8: Annotated[
         str | None,
-        option("scales of float8 products (fsdp2): none, tensorwise or rowwise", word, unit="kind", default="none"),
+        option(
+            "scales of float8 products (fsdp2): none, tensorwise, rowwise or mxfp8", word, unit="kind", default="none"
+        ),
     ] = None
     float8_all_gather: Annotated[
         bool | None, option("gather weights in float8 (with float8 tensorwise)", default="off")
@@ -279,7 +281,7 @@ class TrainingOptions(Method, frozen=True, kw_only=True):
     runtime: Annotated[
         str | None,
         option(
-            "framework that trains the model",
+            "framework that trains the model; a tool such as axolotl, trl or nemo leads to its own",
             word,
             unit="name",
             default="fsdp2; transformers on one accelerator",

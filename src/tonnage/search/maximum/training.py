@@ -18,6 +18,7 @@ from tonnage.estimate.memory import training_memory
 from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.options.run_options import RunOptions
+from tonnage.estimate.options.tools import runtime_named
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import sequence_parts
 from tonnage.kernel.errors import InvalidInput, TonnageError
@@ -83,7 +84,7 @@ class TrainingRow:
         """Multiples of what cuts a sequence: context and tensor ranks, and a loss in equal parts."""
         o = self.options
         context, tensor = o.context_parallel_size or 1, o.tensor_parallel_size or 1
-        chunks = max(training_runtime(o.runtime or USUAL_ON_SEVERAL).loss_chunks, 1)
+        chunks = max(training_runtime(runtime_named(o) or USUAL_ON_SEVERAL).loss_chunks, 1)
         unit = sequence_parts(tensor, context, o.sequence_parallel)
         for step in dict.fromkeys((unit, lcm(unit, context * chunks))):
             if all(self._is_plan(step * times) for times in (1, 3, 5, 7)):

@@ -58,8 +58,10 @@ def _takes(name: str, text: str, choices: Iterable[str]) -> bool:
             optimizer(text)
         elif name == "runtime":
             from tonnage.runtimes import training_runtime
+            from tonnage.runtimes.parts.tools import tool_named
 
-            training_runtime(text)
+            if tool_named(text) is None:
+                training_runtime(text)
         elif name == "engine":
             from tonnage.runtimes import serving_runtime
 

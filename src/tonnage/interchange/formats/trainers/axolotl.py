@@ -24,7 +24,6 @@ from tonnage.interchange.parts.recipes.trainer_launches import (
     read_launch,
 )
 from tonnage.interchange.parts.recipes.trainer_options import (
-    DEEPSPEED,
     completed,
     ignore_empty,
     ignore_names,
@@ -37,6 +36,7 @@ from tonnage.interchange.reading import Reading, flattened, options_of_command
 from tonnage.interchange.source import Command, Source
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, listed
+from tonnage.runtimes.parts.tools import AXOLOTL
 
 NAME = "axolotl"
 MODULE = "axolotl.cli.train"
@@ -217,12 +217,12 @@ def fills(verb: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _own(runtime: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
     """What axolotl sets where nobody says it: bf16 weights without a copy, and a quantised base that stays narrow."""
-    settings: dict[str, Any] = {}
-    if question.get("method") in (None, "full") and runtime != DEEPSPEED:
-        settings["precision"] = "bf16"
-    if is_quantised(question) and runtime in ("transformers", "ddp"):
-        settings["upcast_base"] = False
-    return settings
+    return AXOLOTL.settings(
+        runtime,
+        question.get("method"),
+        is_quantised=is_quantised(question),
+        tensor=question.get("tensor_parallel_size"),
+    )
 
 
 def write(w: PlannedRun) -> str:
@@ -233,9 +233,9 @@ FORMATS.add(
     NAME,
     Format(
         name=NAME,
-        tool="axolotl",
-        version="0.21",
-        source="axolotl 0.21.0, axolotl/utils/schemas/*.py, axolotl/utils/config/__init__.py, axolotl/loaders/model.py",
+        tool=AXOLOTL.title,
+        version=AXOLOTL.version,
+        source=AXOLOTL.source,
         recognises=recognises,
         values=values,
         read=read,

@@ -43,12 +43,13 @@ from tonnage.interchange.planned_run import PlannedRun
 from tonnage.interchange.reading import Reading, flattened, options_of_command
 from tonnage.interchange.source import Command, Source
 from tonnage.kernel.errors import InvalidInput
+from tonnage.runtimes.parts.tools import LLAMA_FACTORY as TOOL
 
 NAME = "llama-factory"
 PROGRAMS = ("llamafactory-cli", "lmf")
 SCRIPTS = ("src/train.py", "llamafactory/launcher.py", "train_bash.py", "src/train_bash.py")
 SIGNS = names("finetuning_type stage template cutoff_len lora_target dataset_dir overwrite_cache")
-TRAINER = Trainer(checkpoints=None, deepspeed=LLAMA_FACTORY)
+TRAINER = Trainer(batch=TOOL.micro_batch_size, checkpoints=None, deepspeed=LLAMA_FACTORY)
 OBJECTIVES = {"pt": "sft", "sft": "sft", "dpo": "dpo"}
 UNFLATTENED = frozenset(
     names("deepspeed optim_args accelerator_config liger_kernel_config ray_init_kwargs vllm_config")
@@ -274,7 +275,7 @@ def _method(r: Reading) -> None:
     if method == "lora":
         method = "dora" if r.flag("use_dora") else "qlora" if bits == FOUR else method
         _base(r, bits)
-        r.assume("lora_rank", 8, "lora_rank")
+        r.assume("lora_rank", TOOL.lora_rank, "lora_rank")
         r.assume("lora_target", "all", "")
         if r.has("lora_rank"):
             r.put("lora_rank", r.integer("lora_rank"), "lora_rank")
@@ -340,7 +341,7 @@ def _data(r: Reading) -> None:
         raise r.wrong("stage", "one of pt, sft, rm, ppo, dpo and kto")
     if r.text("pref_loss", "sigmoid") in ("orpo", "simpo"):
         r.unsure("pref_loss", "a loss of preferences without a reference model: one is estimated")
-    r.assume("cutoff_len", 2048, "sequence_length")
+    r.assume("cutoff_len", TOOL.sequence_length, "sequence_length")
     if r.has("cutoff_len"):
         r.put("sequence_length", r.integer("cutoff_len"), "cutoff_len")
     if r.flag("neat_packing"):
@@ -349,7 +350,7 @@ def _data(r: Reading) -> None:
 
 
 def _kernels(r: Reading, sharded: str) -> None:
-    r.assume("disable_gradient_checkpointing", False, "recompute")
+    r.assume("disable_gradient_checkpointing", not TOOL.checkpoints, "recompute")
     is_off = r.flag("disable_gradient_checkpointing")
     r.put("recompute", "none" if is_off else "full", "disable_gradient_checkpointing")
     if r.flag("use_unsloth_gc") and not is_off:
@@ -384,12 +385,12 @@ def fills(verb: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _own(runtime: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
     """A quantised base stays narrow, and llamafactory-cli sets the allocator."""
-    settings: dict[str, Any] = {}
-    if is_quantised(question) and runtime in ("transformers", "ddp"):
-        settings["upcast_base"] = False
-    if runtime == "ddp":
-        settings["expandable_segments"] = True
-    return settings
+    return TOOL.settings(
+        runtime,
+        question.get("method"),
+        is_quantised=is_quantised(question),
+        tensor=question.get("tensor_parallel_size"),
+    )
 
 
 def write(w: PlannedRun) -> str:
@@ -400,9 +401,9 @@ FORMATS.add(
     NAME,
     Format(
         name=NAME,
-        tool="LLaMA-Factory",
-        version="0.9.5",
-        source="LLaMA-Factory 0.9.5, hparams/*.py, model/adapter.py, launcher.py",
+        tool=TOOL.title,
+        version=TOOL.version,
+        source=TOOL.source,
         recognises=recognises,
         values=values,
         read=read,

@@ -36,10 +36,13 @@ from tonnage.interchange.reading import Reading, flattened, options_of_command
 from tonnage.interchange.source import Command, Source
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, listed
+from tonnage.runtimes.parts.tools import MS_SWIFT as TOOL
 
 NAME = "ms-swift"
 VERBS = ("sft", "pt", "rlhf")
-TRAINER = Trainer(batch=1, checkpoints=True, deepspeed=MS_SWIFT, presets={"fsdp2": FSDP2_PRESET})
+TRAINER = Trainer(
+    batch=TOOL.micro_batch_size, checkpoints=TOOL.checkpoints, deepspeed=MS_SWIFT, presets={"fsdp2": FSDP2_PRESET}
+)
 SIGNS = names("tuner_type train_type rlhf_type attn_impl split_dataset_ratio freeze_vit torch_dtype quant_method")
 UNFLATTENED = frozenset(
     names("deepspeed optim_args accelerator_config liger_kernel_config vllm_engine_kwargs rope_scaling")
@@ -74,7 +77,7 @@ SEVERAL = frozenset(
 VARIABLES = ("SWIFT_USE_SWIFT_LORA", "MAX_PIXELS", "VIDEO_MAX_PIXELS", "FPS_MAX_FRAMES", "OMP_NUM_THREADS")
 TYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 FOUR = 4  # bits of qlora
-BATCH = 16  # sequences that a step has together where nobody says how often gradients accumulate
+BATCH = TOOL.step_sequences  # where nobody says how often gradients accumulate
 
 
 # ---- What a source is.
@@ -185,7 +188,7 @@ def _method(r: Reading) -> None:
     is_narrow = r.integer("quant_bits") == FOUR and r.text("quant_method", "bnb") == "bnb"
     r.put("method", "dora" if dora else "qlora" if is_narrow else "lora", "tuner_type", "use_dora")
     _base(r)
-    r.assume("lora_rank", 8, "lora_rank")
+    r.assume("lora_rank", TOOL.lora_rank, "lora_rank")
     r.assume("lora_dropout", 0.05, "lora_dropout")
     if r.has("lora_rank"):
         r.put("lora_rank", r.integer("lora_rank"), "lora_rank")
@@ -248,7 +251,7 @@ def _accumulation(r: Reading) -> int:
 def _batch(r: Reading) -> None:
     r.assume("gradient_accumulation_steps", _accumulation(r), "num_microbatches")
     if not r.has("dataloader_num_workers"):
-        r.assume("dataloader_num_workers", 1, "data_loader_workers")
+        r.assume("dataloader_num_workers", TOOL.data_loader_workers, "data_loader_workers")
     length = next((key for key in ("packing_length", "max_length") if r.has(key)), "")
     if length and (length == "max_length" or r.flag("packing")):
         r.put("sequence_length", r.integer(length), length)
@@ -306,9 +309,9 @@ FORMATS.add(
     NAME,
     Format(
         name=NAME,
-        tool="ms-swift",
-        version="4.6",
-        source="ms-swift 4.6.0, swift/arguments/*.py, swift/trainers/arguments.py, swift/config/*.json",
+        tool=TOOL.title,
+        version=TOOL.version,
+        source=TOOL.source,
         recognises=recognises,
         values=values,
         read=read,

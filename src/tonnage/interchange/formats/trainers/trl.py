@@ -61,7 +61,7 @@ FORMATS.add(
         name="trl",
         tool="TRL",
         version=trl_settings.VERSION,
-        source="TRL, trl/trainer/base_config.py; TRL, trl/trainer/model_config.py; TRL, trl/trainer/sft_config.py",
+        source=trl_settings.TOOL.source,
         recognises=recognises,
         values=values,
         read=hf_run.read_run,

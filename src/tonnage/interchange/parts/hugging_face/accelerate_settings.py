@@ -17,8 +17,9 @@ from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import FROM_ONE, Reading
 from tonnage.interchange.source import Source
 from tonnage.kernel.errors import InvalidInput
+from tonnage.runtimes.parts.tools import ACCELERATE
 
-VERSION = "1.15"
+VERSION = ACCELERATE.version
 TOOL = ("accelerate", VERSION)
 FSDP, DEEPSPEED, PARALLEL, MEGATRON = "fsdp_config", "deepspeed_config", "parallelism_config", "megatron_lm_config"
 # Options of the command that belong to a section of the file, by how they begin.

@@ -9,6 +9,8 @@ from tonnage.interchange.parts.hugging_face.trainer_names import ATTENTION, FLEX
 from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.kernel.message import Message
+from tonnage.runtimes.parts.tools import TARGETS
+from tonnage.runtimes.parts.tools import TRL as TOOL
 
 TRL = ("TRL", "1.16")
 RENAMED = {
@@ -49,15 +51,6 @@ DTYPES = {
     "half": "fp16",
     "float": "fp32",
 }
-# peft/utils/constants.py: layers that get adapters where none are named; by words in a model's name.
-TARGETS = (
-    (("phi-3", "phi3", "phi-4"), "all-linear"),
-    (("gpt2", "starcoderbase", "bigcode"), "c_attn"),
-    (("falcon", "bloom", "neox", "pythia", "chatglm"), "query_key_value"),
-    (("nemotron-h", "nemotron_h"), "q_proj,k_proj,v_proj,o_proj"),
-    (("phi-",), "q_proj,v_proj,fc1,fc2"),
-    (("",), "q_proj,v_proj"),
-)
 
 
 def rename(r: Reading) -> None:
@@ -122,7 +115,7 @@ def read_adapters(r: Reading, *, is_trl: bool) -> None:
         r.put("method", method, *keys)
     r.ignore(["use_dora"])
     why = default_of(*TRL) if is_trl else default_of("PEFT", "0.21")
-    rank = 16 if is_trl else 8
+    rank = TOOL.lora_rank if is_trl else 8
     if r.has("lora_r"):
         r.put("lora_rank", r.integer("lora_r"), "lora_r")
     else:
@@ -131,7 +124,7 @@ def read_adapters(r: Reading, *, is_trl: bool) -> None:
         r.put("lora_dropout", r.number("lora_dropout") > 0, "lora_dropout")
     else:
         r.assume("lora_dropout", 0.05 if is_trl else 0.0, "lora_dropout", why=why)
-        r.question["lora_dropout"] = is_trl
+        r.question["lora_dropout"] = is_trl and TOOL.lora_dropout
     _targets(r)
     expect(r, ["lora_modules_to_save"], "", [], why="modules that train whole beside adapters are not estimated")
     expect(r, ["lora_target_parameters"], "", [], why="adapters on parameters of experts are not estimated")

@@ -8,8 +8,9 @@ from tonnage.interchange.parts.hugging_face.script_arguments import read_length
 from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.kernel.message import Message
+from tonnage.runtimes.parts.tools import TRL as TOOL
 
-VERSION = "1.16"
+VERSION = TOOL.version
 TRL = ("TRL", VERSION)
 TRAINERS = {
     "sft": "sft",
@@ -138,7 +139,7 @@ def _written_length(r: Reading) -> None:
     if "max_length" in r.values and r.values["max_length"] is None:
         r.unsure("max_length", "sequences are not cut: how long they are is not known")
     elif not read_length(r):
-        r.assume("max_length", 1024, "sequence_length", why=default_of(*TRL))
+        r.assume("max_length", TOOL.sequence_length, "sequence_length", why=default_of(*TRL))
 
 
 def _generated(r: Reading) -> None:

@@ -13,6 +13,7 @@ from tonnage.interchange.parts.recipes.trainer_options import (
 )
 from tonnage.interchange.reading import Reading
 from tonnage.kernel.message import Message
+from tonnage.runtimes.parts.tools import AXOLOTL
 
 FUSED = "axolotl's fused adapters, which need less memory than is estimated"
 
@@ -96,11 +97,11 @@ def read_precision(r: Reading, sharded: str) -> None:
 
 def read_batch(r: Reading) -> None:
     if not r.has("sequence_len"):
-        r.assume("sequence_len", 512, "sequence_length")
+        r.assume("sequence_len", AXOLOTL.sequence_length, "sequence_length")
     else:
         r.put("sequence_length", r.integer("sequence_len"), "sequence_len")
     micro = r.positive("micro_batch_size")
-    r.assume("micro_batch_size", 1, "micro_batch_size")
+    r.assume("micro_batch_size", AXOLOTL.micro_batch_size, "micro_batch_size")
     r.put("micro_batch_size", micro, "micro_batch_size")
     if r.has("gradient_accumulation_steps") or not r.has("batch_size"):
         r.assume("gradient_accumulation_steps", 1, "num_microbatches")

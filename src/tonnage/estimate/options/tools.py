@@ -1,0 +1,116 @@
+"""A run that names a tool, such as axolotl: the options on its runtime, with the tool's own defaults."""
+
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.estimate.inputs import Question, own_of
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.message import Message, listed, option_name
+from tonnage.runtimes import has_training_runtime, training_runtime
+from tonnage.runtimes.parts.tools import Tool, peft_targets, runtime_needed, runtime_of, tool_named
+from tonnage.spec import Cluster
+
+ADAPTERS = ("lora", "dora", "qlora")
+
+
+class RunOfTool(Struct, frozen=True):
+    """The options with which the tool's runtime is estimated, and those of them that are its own defaults."""
+
+    tool: Tool
+    options: TrainingOptions
+    own: dict[str, Any]
+
+
+def runtime_named(options: TrainingOptions) -> str | None:
+    """The runtime that is asked for: of a tool, that which it runs on."""
+    tool = _tool(options)
+    return options.runtime if tool is None else runtime_of(tool, options)
+
+
+def run_of_tool(model: Model, cluster: Cluster, options: TrainingOptions) -> RunOfTool | None:
+    """The run on the tool's runtime; None where no tool is named. MissingDatum of a tool that is not estimated."""
+    tool = _tool(options)
+    if tool is None:
+        return None
+    if tool.refusal:
+        raise runtime_needed(tool)
+    name = runtime_of(tool, options)
+    several = training_runtime(name).on_several
+    on = several.runtime if several is not None and cluster.size > 1 else name
+    defaults = _defaults(tool, on, model, cluster, options)
+    own = {option: value for option, value in defaults.items() if getattr(options, option) is None}
+    return RunOfTool(tool, replace(options, **own, runtime=name), own)
+
+
+def note_tool(run: RunOfTool, runtime: str, question: Question) -> None:
+    """Say what the tool runs on, and which values are its own."""
+    if not question.is_read:
+        return
+    for name, value in run.own.items():
+        if name in question:
+            question.put(name, value, "runtime", own_of(run.tool.shown))
+    given = question.entries["runtime"]
+    question.put("runtime", given.value, "given", run.tool.shown)
+    facts = training_runtime(runtime)
+    shown = facts.version if facts.version.lower().startswith(f"{facts.name} ") else facts.name
+    if run.own:
+        values = [Message("{name} {value}", name=option_name(name), value=value) for name, value in run.own.items()]
+        sentence = Message(
+            "{tool} runs on {runtime}. Its own defaults: {values}.",
+            tool=run.tool.shown,
+            runtime=shown,
+            values=listed(values),
+        )
+    else:
+        sentence = Message("{tool} runs on {runtime}.", tool=run.tool.shown, runtime=shown)
+    question.warn(sentence, first=True)
+    if run.tool.differs:
+        question.warn(Message("{tool}: {differs}.", tool=run.tool.shown, differs=run.tool.differs), first=True)
+
+
+def _tool(options: TrainingOptions) -> Tool | None:
+    name = options.runtime
+    return None if name is None or has_training_runtime(name) else tool_named(name)
+
+
+def _defaults(tool: Tool, runtime: str, model: Model, cluster: Cluster, o: TrainingOptions) -> dict[str, Any]:
+    """What the tool sets where nobody says it: option -> value."""
+    is_quantised = o.method == "qlora" or o.base_weights not in (None, "16 bit")
+    found = tool.settings(runtime, o.method, is_quantised=is_quantised, tensor=o.tensor_parallel_size)
+    if tool.data_loader_workers:
+        found["data_loader_workers"] = tool.data_loader_workers
+    if o.method in ADAPTERS:
+        found |= _adapters(tool, model)
+    if tool.sequence_length:
+        found["sequence_length"] = min(tool.sequence_length, model.context or tool.sequence_length)
+    if tool.checkpoints is not None:
+        found["recompute"] = "full" if tool.checkpoints else "none"
+    if o.global_batch_size is None:
+        found |= _batch(tool, cluster, o)
+    return found
+
+
+def _adapters(tool: Tool, model: Model) -> dict[str, Any]:
+    """Rank, dropout and places of adapters."""
+    found: dict[str, Any] = {}
+    if tool.lora_rank:
+        found["lora_rank"] = tool.lora_rank
+    if tool.lora_dropout:
+        found["lora_dropout"] = True
+    if tool.peft_targets:
+        found["lora_targets"] = peft_targets(model.name)
+    return found
+
+
+def _batch(tool: Tool, cluster: Cluster, o: TrainingOptions) -> dict[str, int]:
+    """Sequences of a micro-batch, and how many of them a step has."""
+    found: dict[str, int] = {}
+    if tool.micro_batch_size:
+        found["micro_batch_size"] = tool.micro_batch_size
+    if tool.step_sequences:
+        micro = o.micro_batch_size or tool.micro_batch_size
+        found["num_microbatches"] = max(1, -(-tool.step_sequences // (micro * cluster.size)))
+    return found
