@@ -8,7 +8,7 @@ ERRORS = {
     "max": "需要 WHAT，第一个词可以是 context、input、users、layers、expert-layers、adapters、model、sequence、micro-batch、lora-rank。",
     "foo": (
         "没有叫 'foo' 的动词。已知的有 "
-        "accelerators、check、compare、diagnose、explain、export、max、mcp、measure、models、plan、prices、reconcile、rules、serve、sweep、trace、train、validate、web。"
+        "accelerators、calibrate、check、compare、diagnose、explain、export、max、mcp、measure、models、plan、prices、reconcile、rules、serve、sweep、trace、train、validate、web。"
     ),
     "plan llama-3.1-8b --on 8xh100 --goal foo": "没有叫 'foo' 的目标。已知的有 cheapest、fastest、fewest。",
     "serve llama-3.1-8b --on h100 --price-kind foo": "没有叫 'foo' 的 --price-kind。已知的有 on-demand、reserved、spot。",
