@@ -217,6 +217,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     cells: Cells | None = None
     #: Whether it loads GGUF files as they are.
     gguf: bool = False
+    #: Whether it loads MLX files as they are.
+    mlx: bool = False
     #: Vendors whose accelerators it runs on; (): no limit is known.
     vendors: tuple[str, ...] = ()
     #: By kind of accelerator the vendors that it runs on alone.
@@ -274,6 +276,9 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     fuses_mixtures: bool = False
     #: Architectures whose experts it computes so unless told otherwise, beside all in 4 bits; None: all.
     fused_architectures: frozenset[str] | None = None
+    #: Whether prompts are evaluated up to their caches alone: layers that read an earlier layer's keys, and keep none,
+    #: are computed for the last token of a prompt only.
+    evaluates_caches: bool = False
     #: Whether a pass takes prompts beside requests that decode.
     mixes_prompts: bool = True
     #: Whether experts that all tokens share are computed beside the routed ones.
