@@ -8,7 +8,7 @@ import tonnage
 from tonnage import read
 from tonnage.catalogue import accelerator
 from tonnage.estimate.serving.memory import serving_memory
-from tonnage.kernel.errors import InvalidInput, UnknownName
+from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.units import GIB
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import ServingPlan
@@ -102,7 +102,7 @@ def test_times_are_said_to_be_those_of_other_engines(engine):
     ],
 )
 def test_an_engine_that_is_not_described_is_refused_with_what_is_known_and_the_nearest(written, said):
-    with pytest.raises(UnknownName, match=said):
+    with pytest.raises(InvalidInput, match=said):
         tonnage.serve("llama-3.1-8b", on="h100", engine=written)
 
 

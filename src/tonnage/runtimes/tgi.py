@@ -57,7 +57,7 @@ SERVING_RUNTIMES.add(
         listed=8,
         aliases=("textgenerationinference", "huggingfacetgi"),
         settings=("lora_adapters",),
-        prefix_caching="text-generation-inference, launcher/src/main.rs: resolve_attention, prefix caching is true",
+        prefix_caching="text-generation-inference, launcher/src/main.rs: resolve_attention",
         # launcher/src/main.rs: Quantization
         at_load={
             "fp8-e4m3": "--quantize fp8",

@@ -4,7 +4,7 @@ comes nearest.
 
 from collections.abc import Mapping
 
-from tonnage.kernel.errors import UnknownName
+from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message
 from tonnage.kernel.registry import letters_of
 
@@ -58,8 +58,8 @@ ALIASES: Mapping[str, str] = {
 
 
 def refuse_undescribed(name: str) -> None:
-    """Raise UnknownName where an engine of this name, or another spelling of it, is known but not described."""
+    """Raise InvalidInput where an engine of this name, or another spelling of it, is known but not described."""
     letters = letters_of(name)
     known = UNDESCRIBED.get(ALIASES.get(letters, letters))
     if known is not None:
-        raise UnknownName(Message("{@engine}: {known}", known=known))
+        raise InvalidInput("{@engine}: {known}", known=known)
