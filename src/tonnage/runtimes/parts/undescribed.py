@@ -62,4 +62,4 @@ def refuse_undescribed(name: str) -> None:
     letters = letters_of(name)
     known = UNDESCRIBED.get(ALIASES.get(letters, letters))
     if known is not None:
-        raise InvalidInput("{@engine}: {known}", known=known)
+        raise InvalidInput("{@engine} is one that tonnage does not estimate. {known}", known=known)
