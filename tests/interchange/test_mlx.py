@@ -10,13 +10,9 @@ MAC = "apple-m2-ultra-128gb"
 QWEN = {"model": "mlx-community/Qwen3-8B-4bit", "engine": "mlx", "on": MAC}
 GOLDEN = {
     "server.sh": Golden(on=MAC, question=QWEN),
-    "module.sh": Golden(
-        on=MAC, question={**QWEN, "model": "mlx-community/Llama-3.2-3B-Instruct-4bit"}
-    ),
+    "module.sh": Golden(on=MAC, question={**QWEN, "model": "mlx-community/Llama-3.2-3B-Instruct-4bit"}),
     "generate.sh": Golden(on=MAC, question=QWEN, unclear="kv-bits|max-kv-size"),
-    "draft.sh": Golden(
-        on=MAC, question={**QWEN, "draft_model": "Qwen/Qwen3-0.6B", "draft_tokens": 4}
-    ),
+    "draft.sh": Golden(on=MAC, question={**QWEN, "draft_model": "Qwen/Qwen3-0.6B", "draft_tokens": 4}),
     "adapter.sh": Golden(on=MAC, question=QWEN, unclear="adapter-path"),
 }
 

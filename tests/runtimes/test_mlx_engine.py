@@ -72,7 +72,7 @@ def test_its_files_are_its_own_and_a_mac_is_its_machine():
     on_mac = tonnage.serve("mlx-community/Qwen3-8B-4bit", on="m3-max-64gb").to_dict()
     assert on_mac["question"]["engine"]["value"] == "mlx"
     assert tonnage.serve("mlx-community/Qwen3-8B-4bit", on="h100").to_dict()["question"]["engine"]["value"] != "mlx"
-    with pytest.raises(InvalidPlan, match="mlx-lm .* runs on accelerators of Apple"):
+    with pytest.raises(InvalidPlan, match=r"mlx-lm .* runs on accelerators of Apple"):
         tonnage.serve("qwen3-8b", on="h100", engine="mlx")
     with pytest.raises(InvalidPlan, match="loads bf16"):
         tonnage.serve("qwen3-8b", on=MAX, engine="mlx", weights="q4_k_m")

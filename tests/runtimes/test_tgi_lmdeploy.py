@@ -79,8 +79,9 @@ def test_tgis_command_says_the_lengths_that_the_answer_is_of():
         "TGI_WIGGLE_ROOM=0.8 text-generation-launcher --model-id meta-llama/Llama-3.1-8B --max-total-tokens 8192 "
         "--max-input-tokens 8191 --max-batch-prefill-tokens 8242 --kv-cache-dtype fp8_e5m2"
     )
-    assert "lmdeploy serve api_server meta-llama/Llama-3.1-8B --backend turbomind --session-len 8192" in (
-        answered("lmdeploy")["serving"]["launch"]
+    assert (
+        "lmdeploy serve api_server meta-llama/Llama-3.1-8B --backend turbomind --session-len 8192"
+        in (answered("lmdeploy")["serving"]["launch"])
     )
 
 

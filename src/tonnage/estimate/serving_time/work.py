@@ -90,8 +90,8 @@ class Attending(Struct, frozen=True, eq=False, kw_only=True):
 
 
 class Work(Struct, frozen=True, eq=False, kw_only=True):
-    """One rank of one stage. `head`: products of the tokens that are sampled alone; `state_bytes`: of a request's recurrent
-    states, read and written;
+    """One rank of one stage. `head`: products of the tokens that are sampled alone; `state_bytes`: of a request's
+    recurrent states, read and written;
     `scan_flops`: of a token in recurrences; `kernels`: besides products and attention, `launches`: all that the host
     asks for; `latents`: layers of latent attention; `reduced`: all-reduces over tensor ranks.
     """

@@ -17,8 +17,9 @@ UNDESCRIBED: Mapping[str, str] = {
     ),
     "exllamav2": Message(
         "ExLlamaV2 loads EXL2, whose bits differ by matrix and are known of a checkpoint alone "
-        "(text-generation-inference, launcher/src/main.rs: Exl2). Its memory beside weights and its times are not known. Nearest: "
-        "{--engine} llama.cpp with a file type as wide ({--weights} Q4_K_M), or vllm with {--weights} gptq."
+        "(text-generation-inference, launcher/src/main.rs: Exl2). Its memory beside weights and its times are not "
+        "known. Nearest: {--engine} llama.cpp with a file type as wide ({--weights} Q4_K_M), or vllm with {--weights} "
+        "gptq."
     ),
     "exllamav3": Message(
         "ExLlamaV3 loads EXL3, a trellis code of a mean number of bits, and holds keys and values in 2 to 8 bits "
