@@ -28,7 +28,6 @@ from tonnage.runtimes.parts.serving import at_version
 from tonnage.runtimes.parts.start import HUB as HUB
 from tonnage.runtimes.parts.start import Spread as Spread
 from tonnage.runtimes.parts.start import Start as Start
-from tonnage.runtimes.parts.undescribed import refuse_undescribed
 
 ENDINGS = (".dist-info", ".egg-info")  # of what installed packages say of themselves
 PLUG_INS = "tonnage.runtimes"  # the group of entry points of packages that bring runtimes
@@ -96,6 +95,8 @@ def _engine_spelled(name: str) -> ServingRuntime:
     for engine in map(SERVING_RUNTIMES.__getitem__, engines):
         if letters == letters_of(engine.name) or letters in engine.aliases:
             return engine
+    from tonnage.runtimes.parts.undescribed import refuse_undescribed
+
     refuse_undescribed(name)
     raise unknown("serving engine", name, engines)
 
