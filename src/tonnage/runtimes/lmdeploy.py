@@ -73,6 +73,11 @@ NEWEST = ServingRuntime(
     aliases=("turbomind",),
     kv_cache={"int8": "head-int8", "int4": "head-int4"},
     kv_cache_source="LMDeploy, docs/en/quantization/kv_quant.md: --quant-policy 8 and 4, for each head and token",
+    formats=("bf16", "fp16", "fp32", "awq", "gptq", "fp8", "int4"),
+    formats_source=(
+        "LMDeploy, lmdeploy/messages.py: model_format; LMDeploy, docs/en/quantization: w4a16, blocked_fp8, "
+        "llm_compressor_int4"
+    ),
     vendors=("NVIDIA",),
     is_fitted=False,
 )

@@ -72,6 +72,8 @@ SERVING_RUNTIMES.add(
         logits_bytes=10,
         kv_cache={"fp8": "fp8-e4m3", "fp8_e4m3fn": "fp8-e4m3", "fp8_e5m2": "fp8-e5m2"},
         kv_cache_source="text-generation-inference, launcher/src/main.rs: KVCacheDtype",
+        formats=("bf16", "fp16", "fp32", "awq", "gptq", "nf4", "fp4", "bnb", "fp8", "int8", "int4"),
+        formats_source="text-generation-inference, launcher/src/main.rs: Quantization",
         mixes_prompts=False,  # launcher/src/main.rs, max_waiting_tokens: a prefill pauses the running batch
         is_fitted=False,
         vendors=("NVIDIA", "AMD", "Intel"),
