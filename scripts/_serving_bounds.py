@@ -48,6 +48,15 @@ OTHERS = {
         "mixtures": (0.05, 0.5, 2.0),
         **ALONE,
     },
+    # rows of validation/recent alone: scripts/fit_serving.py --only mlx
+    "mlx": {
+        "reads": (0.4, 1.0, 1.15),
+        "packed": (0.4, 1.0, 1.5),
+        "products": (0.3, 1.0, 1.5),
+        "caches": (0.1, 0.8, 1.1),
+        "floors": (0.1, 1.0, 8.0),
+        "mixtures": (0.05, 0.5, 2.0),
+    },
     "gpt-fast": {"reads": (0.5, 0.95, 1.1), "packed": (0.3, 0.9, 1.5), "floors": (0.1, 0.7, 3.0)},
     "neuron": {
         "reads": (0.2, 0.8, 1.05),

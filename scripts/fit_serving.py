@@ -3,6 +3,8 @@ src/tonnage/estimate/serving_time/rates.toml.
 
 python scripts/fit_serving.py [--quick] [--recent]    needs scipy; with --quick without the errors of what is left out;
 with --recent rows of new sources (validation/recent) count too, all but those that are left out for good.
+python scripts/fit_serving.py --only mlx    fits one engine beside the shipped rates of all others, with rows of new
+sources, and writes its block and its errors alone.
 
 A row's TPOT is a decoding pass and a share of the passes of prompts, its TTFT some passes of prompts: how many, the
 steady state of its load says, and it is asked again after each fit. So a fit is least squares over seconds of passes.
@@ -346,16 +348,36 @@ def written(
     out += [f"generations = {json.dumps(sorted(name for name, number in numbers.items() if number >= MEASURED))}"]
     out += [f"{name} = {getattr(rates, name):.4g}" for name in (*CORE, "product", "unpack", "attention", "reduce")]
     for engine, own in rates.engines.items():
-        out += [
-            "",
-            f'[engines."{engine}"]',
-            *(f"{name} = {getattr(own, name):.4g}" for name in own.__struct_fields__ if name != "replays"),
-        ]
-        out += [f"replays = {str(own.replays).lower()}"]
+        out += ["", *of_engine(engine, own)]
     for kind, each in (("bands", found), ("unseen", unseen)):
         for name, (low, high, number) in each.items():
             out += ["", f"[{kind}.{name}]", f"low = {low:.3f}", f"high = {high:.3f}", f"rows = {number}"]
     return "\n".join(out) + "\n"
+
+
+def of_engine(engine: str, own: Engine) -> list[str]:
+    """The block of an engine in rates.toml."""
+    numbers = [f"{name} = {getattr(own, name):.4g}" for name in own.__struct_fields__ if name != "replays"]
+    return [f'[engines."{engine}"]', *numbers, f"replays = {str(own.replays).lower()}"]
+
+
+def fit_one(engine: str) -> None:
+    """Fit one engine beside the shipped rates, and write its block and its errors."""
+    own = [case for case in cases(recent=True) if case.plan.engine == engine]
+    rates = serving_rates()
+    rates = replace(rates, engines={**rates.engines, **fit_engine(engine, own, rates)})
+    found = errors(own, rates)
+    lines = [line(f"seen, {engine}, {name}", [error for _, error in pairs]) for name, pairs in sorted(found.items())]
+    bounds = [each for each in at_bounds(rates) if each.startswith(f"{engine} ")]
+    lines += [f"at a bound, {engine}: {', '.join(bounds)}"] if bounds else []
+    print("\n".join(lines))
+    blocks = WHERE.read_text().split("\n\n")
+    made = ["\n".join(of_engine(name, each)) for name, each in rates.engines.items() if engine_of(name) == engine]
+    kept = [block for block in blocks if not block.startswith((f'[engines."{engine}"]', f'[engines."{engine} '))]
+    head = [each for each in kept[0].splitlines() if f", {engine}, " not in each and f", {engine}:" not in each]
+    place = next(number for number, block in enumerate(kept) if block.startswith(("[bands.", "[unseen.")))
+    head += [f"# {each}" for each in lines]
+    WHERE.write_text("\n\n".join(["\n".join(head), *kept[1:place], *made, *kept[place:]]))
 
 
 def main() -> None:
@@ -364,7 +386,11 @@ def main() -> None:
     parser.add_argument("--recent", action="store_true", help="rows of new sources too, but those left out for good")
     parser.add_argument("--cells", action="store_true", help="errors of each cell")
     parser.add_argument("--others", action="store_true", help="fit the other engines alone, the three as they ship")
+    parser.add_argument("--only", metavar="ENGINE", help="fit this engine alone, all others as they ship")
     arguments = parser.parse_args()
+    if arguments.only:
+        fit_one(arguments.only)
+        return
     every = cases(arguments.recent)
     core = [case for case in every if is_core(case)]
     others = [case for case in every if case.plan.engine in OTHERS]

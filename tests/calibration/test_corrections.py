@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import to_builtins
 
 from tonnage.estimate.site.cases import Case, Compared
-from tonnage.estimate.site.corrections import FEWEST, Chosen, Corrections, Level, Prior, priors
+from tonnage.estimate.site.corrections import FEWEST, Chosen, Corrections, Fitted, Level, Prior, priors
 
 PRIOR = Prior(
     quantities=("step_time",),
@@ -131,3 +131,16 @@ def test_factors_that_were_kept_give_the_same_correction_and_those_of_other_runs
     other = Corrections(runs(SLOWER[::-1]), [PRIOR], [Chosen(**{**to_builtins(kept), "width": 0.001})])
     assert again.correction("step_time", case()).factor == fresh.correction("step_time", case()).factor
     assert other.chosen[0].width != 0.001
+
+
+def test_a_run_left_out_in_closed_form_is_the_one_that_a_fit_without_it_has():
+    every = runs(SLOWER)
+    fitted = Fitted(PRIOR, every)
+    factors = fitted.chosen
+    for number, one in enumerate(every):
+        others = every[:number] + every[number + 1 :]
+        kept = Chosen(**{**to_builtins(factors), "digest": Fitted(PRIOR, others).chosen.digest})
+        without = Fitted(PRIOR, others, kept)
+        without._centre = fitted._centre  # sizes are counted from the middle of the runs
+        factor = without.correction("step_time", one.case).factor
+        assert one.error - log(factor) == pytest.approx(fitted._left_out[number], abs=1e-6)

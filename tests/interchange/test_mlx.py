@@ -1,4 +1,4 @@
-"""`tonnage check` of mlx-lm's commands: no engine here is MLX's, so that no verdict on them is sure."""
+"""`tonnage check` of mlx-lm's commands, which the engine mlx answers."""
 
 from engine_cases import Golden, check_golden, keys, odd_words, read_command, signs_of
 
@@ -7,17 +7,13 @@ from tonnage.interchange.formats import format_of
 from tonnage.interchange.source import command_source
 
 MAC = "apple-m2-ultra-128gb"
-QWEN = {"model": "mlx-community/Qwen3-8B-4bit", "engine": "llama.cpp", "on": MAC}
+QWEN = {"model": "mlx-community/Qwen3-8B-4bit", "engine": "mlx", "on": MAC}
 GOLDEN = {
-    "server.sh": Golden(on=MAC, question=QWEN, unclear="engine"),
-    "module.sh": Golden(
-        on=MAC, question={**QWEN, "model": "mlx-community/Llama-3.2-3B-Instruct-4bit"}, unclear="engine"
-    ),
-    "generate.sh": Golden(on=MAC, question=QWEN, unclear="engine|kv-bits|max-kv-size"),
-    "draft.sh": Golden(
-        on=MAC, question={**QWEN, "draft_model": "Qwen/Qwen3-0.6B", "draft_tokens": 4}, unclear="engine"
-    ),
-    "adapter.sh": Golden(on=MAC, question=QWEN, unclear="engine|adapter-path"),
+    "server.sh": Golden(on=MAC, question=QWEN),
+    "module.sh": Golden(on=MAC, question={**QWEN, "model": "mlx-community/Llama-3.2-3B-Instruct-4bit"}),
+    "generate.sh": Golden(on=MAC, question=QWEN, unclear="kv-bits|max-kv-size"),
+    "draft.sh": Golden(on=MAC, question={**QWEN, "draft_model": "Qwen/Qwen3-0.6B", "draft_tokens": 4}),
+    "adapter.sh": Golden(on=MAC, question=QWEN, unclear="adapter-path"),
 }
 
 
@@ -26,11 +22,10 @@ def test_a_file_asks_exactly_its_question(name, golden):
     check_golden("mlx", name, golden)
 
 
-def test_why_it_is_not_sure_is_said():
-    found = read_command("mlx_lm.server --model mlx-community/Qwen3-8B-4bit", on=MAC)
-    assert [key.why for key in found.document.keys if key.key == "engine"] == [
-        "no engine here is MLX's: bytes and times are those of llama.cpp with weights as wide"
-    ]
+def test_the_step_of_a_prompt_is_that_of_the_command():
+    found = read_command("mlx_lm.server --model mlx-community/Qwen3-8B-4bit --prefill-step-size 512", on=MAC)
+    assert found.question["max_num_batched_tokens"] == 512
+    assert not keys(found, "unclear")
 
 
 def test_what_is_drafted_by_default_is_assumed():

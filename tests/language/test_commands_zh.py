@@ -59,6 +59,7 @@ check "vllm serve gpt2 --made-up-key 1" --on h100
 check "vllm serve gpt2 --made-up-key 1" --on h100 --verbose
 check "vllm serve gpt2 --made-up-key 1" --on h100 --format markdown
 reconcile tests/interchange/logs/torchtitan.log train llama-3.1-8b --on 8xh100 --seq 8k
+calibrate show
 trace e5
 trace e5 --capacity 100MB
 rules

@@ -66,8 +66,11 @@ def test_a_context_beyond_the_models_own_is_refused_where_the_engine_refuses_it(
 
 
 def test_files_of_mlx_have_no_command_that_starts_another_engine():
-    answer = tonnage.serve("mlx-community/Qwen3-8B-4bit", on="m3-max-64gb")
+    answer = tonnage.serve("mlx-community/Qwen3-8B-4bit", on="m3-max-64gb", engine="llama.cpp")
     assert "launch" not in answer.to_dict()["serving"] and "llama-server" not in answer.text()
+    assert "llama.cpp loads no MLX files; mlx does" in " ".join(answer.text().split())
+    answer = tonnage.serve("mlx-community/Qwen3-8B-4bit", on="m3-max-64gb")
+    assert answer.to_dict()["serving"]["launch"].startswith("mlx_lm.server --model mlx-community/Qwen3-8B-4bit")
     assert "launch" in tonnage.serve("qwen3-8b", on="m3-max-64gb").to_dict()["serving"]
 
 

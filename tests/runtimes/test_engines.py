@@ -375,7 +375,7 @@ def test_formats_that_llama_cpp_does_not_load_are_transformers_on_a_laptop():
 
 @pytest.mark.parametrize("engine", serving_runtimes())
 def test_every_engine_answers_and_is_started_by_a_command(engine):
-    on = "2xtrainium2" if engine == "neuron" else "2xh100"
+    on = {"neuron": "2xtrainium2", "mlx": "m3-ultra-96gb"}.get(engine, "2xh100")
     answer = answered("llama-3.1-8b", on, engine=engine, context=8192, concurrency=4)
     assert answer.fits and answer.question["engine"].value == engine
     model, machine = read("llama-3.1-8b"), cluster(on)

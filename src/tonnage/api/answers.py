@@ -251,8 +251,8 @@ def serve(
         checkpoint's own)
       kv_cache [precision]: how keys and values are stored: auto, or what the engine has: fp8, fp8_e5m2, nvfp4; int8,
         int4, int2 (default: as wide as activations)
-      engine [name]: engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, transformers,
-        gpt-fast, neuron, jetstream, generic (default: vllm; llama.cpp for GGUF, on CPUs and Apple)
+      engine [name]: engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, mlx, transformers,
+        gpt-fast, lmdeploy, neuron, tgi, jetstream, generic (default: vllm; llama.cpp for GGUF, on CPUs and Apple)
       tensor_parallel_size [ranks]: ranks that share each matrix (default: the node, as far as heads divide)
       pipeline_parallel_size [ranks]: pipeline stages (default: 1)
       expert_parallel_size [ranks]: ranks that share a layer's experts (default: 1)

@@ -244,8 +244,8 @@ def plan_serving(
         (default: any)
       weights [precision]: how weights are stored: bf16, fp8, int8, awq, nf4, mxfp4, q4_k, ... (default: the
         checkpoint's own)
-      engine [name]: engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, transformers,
-        gpt-fast, neuron, jetstream, generic (default: vllm; llama.cpp for GGUF, on CPUs and Apple)
+      engine [name]: engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, mlx, transformers,
+        gpt-fast, lmdeploy, neuron, tgi, jetstream, generic (default: vllm; llama.cpp for GGUF, on CPUs and Apple)
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
     All 65 options: `print(tonnage.options("plan_serving"))`.
 

@@ -66,7 +66,8 @@ def _check_gpu(device: str) -> None:
         if find_spec("torch") is None:
             raise
         raise MissingDatum(
-            "calibrate measures on a GPU that PyTorch sees, and sees none here. Runs that were measured elsewhere are "
-            "added with {add}.",
-            add="tonnage calibrate add FILE",
+            Message(
+                "calibrate measures on a GPU that PyTorch sees, and sees none here. Runs that were measured elsewhere "
+                "are added with `tonnage calibrate add FILE`."
+            )
         ) from error

@@ -255,6 +255,17 @@ def _integers() -> Iterator[Precision]:
             source="transformers, cache_utils.py: QuantizedCache",
             note="holds keys and values only",
         )
+    for bits in (8, 4):
+        yield Precision(
+            name=f"head-int{bits}",
+            kind="integer",
+            element_bits=bits,
+            compute="bf16",
+            block=128,
+            scales=(Scale("16-bit scale and offset", 32, 1, 128, flat=True),),
+            source="LMDeploy, src/turbomind/kernels/attention/block.h: Layout.token_param_size, heads of 128",
+            note="holds keys and values only",
+        )
     for method, widths in (("gptq", (2, 3, 4, 8)), ("awq", (4,))):
         for bits in widths:
             for group in (32, 64, 128, -1):

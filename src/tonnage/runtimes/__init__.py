@@ -35,9 +35,9 @@ PLUG_INS = "tonnage.runtimes"  # the group of entry points of packages that brin
 # What is estimated where nobody names a runtime: training on one accelerator, and on several.
 USUAL_ALONE, USUAL_ON_SEVERAL = "transformers", "fsdp2"
 # Where nobody names an engine: in data centres, and there by the accelerators' vendor; of GGUF files and at home; of
-# models that others refuse.
+# models that others refuse; of MLX's files where its engine runs.
 USUAL_ENGINE, USUAL_BY_VENDOR = "vllm", {"AWS": "neuron"}
-USUAL_AT_HOME, USUAL_OF_OTHERS = "llama.cpp", "transformers"
+USUAL_AT_HOME, USUAL_OF_OTHERS, USUAL_OF_MLX = "llama.cpp", "transformers", "mlx"
 
 
 def training_runtime(name: str, version: str = "") -> TrainingRuntime:
@@ -114,6 +114,9 @@ def _engine_spelled(name: str) -> ServingRuntime:
     for engine in map(SERVING_RUNTIMES.__getitem__, engines):
         if letters == letters_of(engine.name) or letters in engine.aliases:
             return engine
+    from tonnage.runtimes.parts.undescribed import refuse_undescribed
+
+    refuse_undescribed(name)
     raise unknown("serving engine", name, engines)
 
 

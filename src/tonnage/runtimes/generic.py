@@ -52,7 +52,7 @@ SERVING_RUNTIMES.add(
         graphs=(0, 0),
         launch=launch,
         listed=10,
-        aliases=("textgenerationinference", "tgi"),
+        aliases=("liketgi",),
         settings=("lora_adapters",),
         # text-generation-inference, launcher/src/main.rs: Quantization
         at_load={

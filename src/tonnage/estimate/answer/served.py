@@ -28,6 +28,7 @@ from tonnage.formulas import service as h
 from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import HOUR
+from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 
 # ---- What serving costs and draws: an hour of the machines, and a million tokens of it.
@@ -146,11 +147,11 @@ def served(
 ) -> Served:
     """Figures of the block `serving`, and the bill of an hour."""
     launch: str | UnsetType = UNSET
-    if is_mlx(storage(model, plan.weights)):
+    if is_mlx(storage(model, plan.weights)) and not serving_runtime(plan.engine, plan.engine_version).mlx:
         question.warn(
             Message(
-                "{engine} loads no MLX files, and no engine here does: bytes and times are those of {engine} with "
-                "weights as wide.",
+                "{engine} loads no MLX files; {--engine} mlx does, on Apple. Bytes and times are those of {engine} "
+                "with weights as wide.",
                 engine=plan.engine,
             )
         )

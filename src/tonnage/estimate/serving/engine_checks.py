@@ -3,7 +3,7 @@
 from tonnage.architectures import Model
 from tonnage.estimate.plan.rule import divisors, near
 from tonnage.estimate.plan.validity import shares_heads
-from tonnage.estimate.serving.weights.storage import is_gguf_type, storage
+from tonnage.estimate.serving.weights.storage import is_gguf_type, is_mlx, storage
 from tonnage.kernel.errors import InvalidPlan, NotApplicable, TonnageError
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.numerics.precisions import PRECISIONS
@@ -65,6 +65,14 @@ def is_gguf(model: Model, weights: str | None) -> bool:
         return stored_format(model, weights) == "gguf" or (
             not weights and (model.quantization or {}).get("quant_method") == "gguf"
         )
+    except TonnageError:
+        return False  # what cannot be is refused where it is used
+
+
+def holds_mlx(model: Model, weights: str | None) -> bool:
+    """Whether the weights are asked for, or were read, in files of MLX."""
+    try:
+        return is_mlx(storage(model, weights))
     except TonnageError:
         return False  # what cannot be is refused where it is used
 

@@ -269,6 +269,10 @@ class Overhead:
             dynamic = e.dynamic_bytes
             rest = Term.of("outside of the static part", dynamic, source=engine.source, U=usable - fixed, u=share)
             return [Term.of("reserved beyond activations", e.reserve_left_bytes, U=rest.value, M=activations.value)]
+        if engine.share_of == "loaded":
+            used = fixed + weights.value
+            rest = Term.of("left by the cache", e.unshared_bytes, source=engine.source, U=usable, u=share, M=used)
+            return [Term.of("reserved beyond activations", e.reserve_left_bytes, U=rest.value, M=activations.value)]
         if engine.share_of == "free":
             used = fixed + weights.value + activations.value
             return [Term.of("left by the cache", e.unshared_bytes, source=engine.source, U=usable, u=share, M=used)]

@@ -19,6 +19,7 @@ from tonnage.estimate.serving.engine_checks import (
     check_heads,
     check_layers,
     check_settings,
+    holds_mlx,
     is_gguf,
     loads,
     runs_on,
@@ -39,6 +40,7 @@ from tonnage.runtimes import (
     USUAL_AT_HOME,
     USUAL_BY_VENDOR,
     USUAL_ENGINE,
+    USUAL_OF_MLX,
     USUAL_OF_OTHERS,
     ServingRuntime,
     serving_runtime,
@@ -267,6 +269,8 @@ def _usual(model: Model, cluster: Cluster, o: ServingOptions, reason: str) -> tu
     """
     if is_gguf(model, o.weights):
         return USUAL_AT_HOME, "model", "GGUF files are llama.cpp's"
+    if holds_mlx(model, o.weights) and runs_on(serving_runtime(USUAL_OF_MLX), cluster.accelerator):
+        return USUAL_OF_MLX, "model", "MLX loads its own files"
     if reason:
         return USUAL_OF_OTHERS, "model", reason
     why = Message("usual on {vendor}", vendor=cluster.accelerator.vendor)

@@ -174,6 +174,14 @@ def _notes(
                 chip=chip,
             )
         )
+    if not _checks(clock).runtime.is_fitted:
+        question.warn(
+            Message(
+                "no published runs of {engine} are fitted: its times are those of vLLM, SGLang and TensorRT-LLM on "
+                "average.",
+                engine=plan.engine,
+            )
+        )
     if plan.enforce_eager and _checks(clock).engine.replays:
         question.warn(
             Message(

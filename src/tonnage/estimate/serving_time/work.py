@@ -90,8 +90,8 @@ class Attending(Struct, frozen=True, eq=False, kw_only=True):
 
 
 class Work(Struct, frozen=True, eq=False, kw_only=True):
-    """One rank of one stage. `head`: products of the tokens that are sampled; `state_bytes`: of a request's recurrent
-    states, read and written;
+    """One rank of one stage. `head`: products of the tokens that are sampled alone; `state_bytes`: of a request's
+    recurrent states, read and written;
     `scan_flops`: of a token in recurrences; `kernels`: besides products and attention, `launches`: all that the host
     asks for; `latents`: layers of latent attention; `reduced`: all-reduces over tensor ranks.
     """
@@ -171,10 +171,12 @@ class _Counting:
         recurrences: Number = 0
         reduced: Number = 0
         for block, count in stage.layers:
+            is_left = self.engine.evaluates_caches and _keeps_no_cache(block)
             for op in block.ops:
-                self._products(dense, op, block, count)
+                self._products(head if is_left else dense, op, block, count)
                 experts += self._experts(op, block, count)
-                attending += self._attending(op, count)
+                cores = self._attending(op, count)
+                attending += (replace(core, prompt_flops=0) for core in cores) if is_left else cores
                 held = [cache for cache in op.caches() if isinstance(cache, StateCache)]
                 state = state + count * sum(self._cache_bytes(cache) for cache in held)
                 scanned = sum(core.flops for core in op.core() if not core.per_key)
@@ -333,6 +335,11 @@ class _Counting:
         for cache, core in zip(caches[1:], cores[1:], strict=False):
             key_bytes = self._cache_bytes(cache) / cache.stride
             yield Attending(layers=count, window=None, bytes=key_bytes, flops=core.flops, prompt_flops=core.flops)
+
+
+def _keeps_no_cache(block: Block) -> bool:
+    """Whether a layer reads the keys of an earlier one and keeps nothing itself."""
+    return any(getattr(op, "shares_cache", False) for op in block.ops) and not any(op.caches() for op in block.ops)
 
 
 def _multiplied(op: Op, *, is_table: bool = False) -> list[Weight]:

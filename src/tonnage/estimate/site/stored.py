@@ -133,17 +133,16 @@ def corrections(question: Question) -> Corrections:
     current = [run for run in runs if run.version == __version__]
     if not runs:
         raise MissingDatum(
-            "{@calibrated} needs runs of yours, and {place} has none: keep them with {reconcile} or {calibrate}.",
+            "{@calibrated} needs runs of yours, and {place} has none: keep them with `tonnage reconcile LOG --keep` or "
+            "`tonnage calibrate add FILE`.",
             place=shown_place(),
-            reconcile="tonnage reconcile LOG --keep",
-            calibrate="tonnage calibrate add FILE",
         )
     if len(current) < len(runs):
         raise MissingDatum(
-            "{count} of {all} runs were compared with another version of tonnage: {compare} compares them again.",
+            "{count} of {all} runs were compared with another version of tonnage: `tonnage calibrate compare` compares "
+            "them again.",
             count=len(runs) - len(current),
             all=len(runs),
-            compare="tonnage calibrate compare",
         )
     question.put("calibrated", True, "given", Message("{count} runs of {place}", count=len(runs), place=shown_place()))
     return _known(Corrections([one for run in current for one in run.compared], chosen=_chosen()))

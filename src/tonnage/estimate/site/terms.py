@@ -46,8 +46,8 @@ def calibration_note(corrections: Mapping[str, Correction | None]) -> str:
     ]
     if not used:
         return Message(
-            "no correction by own runs: fewer than six measure it, or they bring it no nearer ({show}).",
-            show="tonnage calibrate show",
+            "no correction by own runs: fewer than six measure it, or they bring it no nearer "
+            "(`tonnage calibrate show`)."
         )
     return Message("own runs correct {what}.", what=listed(used))
 

@@ -14,3 +14,4 @@ from tonnage.numerics.quantization._layout import Layout as Layout
 from tonnage.numerics.quantization._layout import layout as layout
 from tonnage.numerics.quantization._modules import Module as Module
 from tonnage.numerics.quantization._modules import Modules as Modules
+from tonnage.numerics.quantization._schemes import mlx as mlx

@@ -12,6 +12,7 @@ from tonnage.render.brief.numbers import count, gib, percent, seconds, seconds_u
 from tonnage.render.brief.run import limits_kept, missed_text
 from tonnage.render.brief.words import CHIPS, accelerators_in, at_load, flag, flags_of, rate_text, value_of
 from tonnage.render.tone import Tone, Toned
+from tonnage.runtimes import serving_runtime
 
 MOST_KEYS = 3  # that were not understood, in the first line
 MAX_OPTION = 44  # characters of a change in the first line
@@ -86,8 +87,10 @@ def _verdict_line(document: Mapping[str, Any]) -> Toned:
 
 
 def _is_mlx(document: Mapping[str, Any]) -> bool:
-    """Whether what is served lies in files of MLX."""
-    return "serving" in document and str(value_of(document["question"], "weights", "")).startswith("mlx-")
+    """Whether what is served lies in files of MLX, and the engine loads none."""
+    if "serving" not in document or not str(value_of(document["question"], "weights", "")).startswith("mlx-"):
+        return False
+    return not serving_runtime(value_of(document["question"], "engine")).mlx
 
 
 def _states(document: Mapping[str, Any]) -> str:
@@ -163,7 +166,7 @@ def unknown_text(document: Mapping[str, Any]) -> str:
         return "" if "step_time" in document else say("step time not estimated")
     question = document["question"]
     if _is_mlx(document):
-        return say("{engine} loads no MLX files, and no engine here does", engine=value_of(question, "engine"))
+        return say("{engine} loads no MLX files; mlx does, on Apple", engine=value_of(question, "engine"))
     if "tpot_seconds" not in document["serving"]:
         return say("speed not estimated")
     return ""

@@ -160,8 +160,9 @@ class Cells(Struct, frozen=True, kw_only=True):
 
 # What the part of the accelerator's memory that an engine is told is a part of: of all of it; of what is free before
 # the model is loaded,
-# for weights and cache; of what is free after it ran once, for the cache alone. "nothing": it allocates what it needs.
-ShareOf = Literal["total", "static", "free", "nothing"]
+# for weights and cache; of what is free once the weights are loaded, for the cache alone, and activations are in the
+# rest; of what is free after it ran once, for the cache alone. "nothing": it allocates what it needs.
+ShareOf = Literal["total", "static", "loaded", "free", "nothing"]
 
 
 # Bytes by generation. PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp: :4096:8 from Hopper on, else :4096:2:16:8 KiB.
@@ -217,6 +218,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     cells: Cells | None = None
     #: Whether it loads GGUF files as they are.
     gguf: bool = False
+    #: Whether it loads MLX files as they are.
+    mlx: bool = False
     #: Vendors whose accelerators it runs on; (): no limit is known.
     vendors: tuple[str, ...] = ()
     #: By kind of accelerator the vendors that it runs on alone.
@@ -274,6 +277,11 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     fuses_mixtures: bool = False
     #: Architectures whose experts it computes so unless told otherwise, beside all in 4 bits; None: all.
     fused_architectures: frozenset[str] | None = None
+    #: Whether its times have rates of their own; else they are those of the engines of data centres on average.
+    is_fitted: bool = True
+    #: Whether prompts are evaluated up to their caches alone: layers that read an earlier layer's keys, and keep none,
+    #: are computed for the last token of a prompt only.
+    evaluates_caches: bool = False
     #: Whether a pass takes prompts beside requests that decode.
     mixes_prompts: bool = True
     #: Whether experts that all tokens share are computed beside the routed ones.

@@ -256,9 +256,14 @@ def is_gguf_type(stored: Storage) -> bool:
     return stored.name in FILE_TYPES and stored.name not in FLOATS
 
 
+def is_mlx_name(name: str) -> bool:
+    """Whether weights of this name are in files of MLX, whose tables are quantised as its matrices are."""
+    return name.startswith("mlx-")
+
+
 def is_mlx(stored: Storage) -> bool:
     """Whether the weights are in files of MLX, which its own engine alone loads."""
-    return stored.name.startswith("mlx-")
+    return is_mlx_name(stored.name)
 
 
 def takes_adapters_alone(stored: Storage) -> bool:
@@ -379,7 +384,7 @@ def _requested(model: Model, name: str) -> Storage:
         return _as_published(model)
     if chosen.kind == "float" and chosen.element_bits >= 16:
         return _plain(model, chosen, chosen.source)
-    return _from_layout(model, Layout(matrices=chosen), chosen.source)
+    return _from_layout(model, Layout(matrices=chosen, tables=is_mlx_name(chosen.name)), chosen.source)
 
 
 def _is_stored_so(model: Model, name: str) -> bool:

@@ -1,6 +1,4 @@
-"""MLX: `mlx_lm.server`, `mlx_lm.generate` and `mlx_lm.chat`. No engine here is MLX's: bytes are those of its weights
-and its cache, times are not known, so that the verdict is never sure.
-"""
+"""MLX: `mlx_lm.server`, `mlx_lm.generate` and `mlx_lm.chat`, read as questions to the engine mlx."""
 
 from typing import Any
 
@@ -31,7 +29,6 @@ IGNORED = names("""
 TABLE = Options(
     ignored=IGNORED,
     harmless={
-        "prefill-step-size": (("2048", "512"), "passes are those of llama.cpp here"),
         "kv-group-size": (("64",), "the cache is in 16 bits here"),
         "quantized-kv-start": (("0", "5000"), "the cache is in 16 bits here"),
         "decode-concurrency": (("32",), "requests at the same time are those of --users here"),
@@ -80,9 +77,9 @@ def _read(r: Reading) -> Size:
     for key in r.under("MLX_"):
         r.needs_default(key, "", "0", why="a variable that may change kernels or buffers")
     TABLE.read(r)
+    put_count(r, "prefill-step-size", "max_num_batched_tokens")
     r.values[ENGINE] = "mlx"
-    r.put(ENGINE, "llama.cpp", ENGINE)
-    r.unsure(ENGINE, "no engine here is MLX's: bytes and times are those of llama.cpp with weights as wide")
+    r.put(ENGINE, "mlx", ENGINE)
     return Size(accelerators=0)
 
 
@@ -96,7 +93,7 @@ FORMATS.add(
         recognises=recognises,
         values=values,
         read=read,
-        known=lambda: TABLE.known | names("model draft-model num-draft-tokens"),
+        known=lambda: TABLE.known | names("model draft-model num-draft-tokens prefill-step-size"),
         verbs=("serve",),
     ),
 )
