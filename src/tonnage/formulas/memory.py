@@ -398,7 +398,7 @@ def kv_cache_bytes(L, k, dh, s, R, w):
     return 2 * L * k * dh * s * R * w
 
 
-@formula(unit="bytes", source="measured over estimated of own runs (estimate.site.corrections)", difference=True)
+@formula(unit="bytes", source="Rasmussen2006, ch. 2, on the errors of own runs", difference=True)
 def calibration_bytes(M, f_site):
     """What own runs took more, or less, than was estimated."""
     return M * (f_site - 1)
