@@ -66,6 +66,7 @@ ROOMS = (
     "serving",
     "load",
     "serving_time",
+    "post_training",
     "money",
     "run",
     "advice",

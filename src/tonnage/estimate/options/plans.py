@@ -22,6 +22,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import BATCH, CONTEXT, LOSS_CHUNKS, MICROBATCHES
 from tonnage.estimate.step.objective import objective_of
 from tonnage.estimate.step.pipeline_layout import said_chunks
+from tonnage.estimate.step.rollout_options import generates, rollout_of, stated_length
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.message import Message, joined, listed, renamed
 from tonnage.kernel.registry import unknown
@@ -37,7 +38,7 @@ from tonnage.runtimes import (
     training_runtime,
     training_runtimes,
 )
-from tonnage.spec import AttentionKernel, Cluster, PipelineLayout, TrainingPlan
+from tonnage.spec import AttentionKernel, Cluster, PipelineLayout, Rollout, TrainingPlan
 
 DEFAULT_SEQUENCE_LENGTH = 4096
 LOSS = ("full", "chunked", "fused")
@@ -81,7 +82,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
     ):
         check_size(name, getattr(o, name))
     runtime = _runtime(cluster, o, q)
-    sizes = parallel_sizes(model, cluster, runtime, o.sequence_length or _usual_length(model), o, q)
+    sizes = parallel_sizes(model, cluster, runtime, o.sequence_length or stated_length(o) or _usual_length(model), o, q)
     facts = facts_of(model, runtime, o, says_why=q.is_read)
     check_parallel(facts, sizes | {"accelerators": cluster.size}, o)
     length = _sequence_length(model, o, q)
@@ -101,6 +102,10 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         model=model, runtime=runtime, sizes=sizes, zero_stage=stage, offload=offload, options=o, question=q
     )
     tuning = training_method(model, runtime, recipe, o, q)
+    objective = objective_of(model, runtime, tuning.method, o, q)
+    batch = micro * count * sizes["data_parallel_size"]
+    name = objective.objective
+    rollout = rollout_of(name, runtime, length, batch, o, q) if generates(name) else Rollout()
     check_base(runtime, recipe, tuning.base_weights, sizes["tensor_parallel_size"])
     return TrainingPlan.of_fields(
         sequence_length=length,
@@ -145,7 +150,8 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         **uneven_ranks(model, runtime, sizes, o, q),
         **(own_options(request) | framework_options(model, runtime, sizes, model_code, o, q)),
         tuning=tuning,
-        post_training=objective_of(model, runtime, tuning.method, o, q),
+        post_training=objective,
+        rollout=rollout,
         **offload,
         **own_sharding_options(request),
     )
@@ -251,7 +257,10 @@ def _sequence_length(model: Model, o: TrainingOptions, q: Question) -> int:
         if model.context
         else "the model names no context"
     )
-    length = q.take("sequence_length", o.sequence_length, _usual_length(model), "model", why)
+    usual, origin = _usual_length(model), "model"
+    if stated := stated_length(o):
+        usual, origin, why = stated, "default", "prompt_length + max_completion_length"
+    length = q.take("sequence_length", o.sequence_length, usual, origin, why)
     check_positions(model, length, "sequence_length")
     if q.is_read and model.context and length > model.context:
         q.warn(
