@@ -68,6 +68,7 @@ class RunDocument(Struct, Generic[Figure], frozen=True, kw_only=True):
     hfu: Figure
     tokens_per_second: Figure
     rollout_share: Figure | UnsetType = UNSET
+    rollout_memory: Figure | UnsetType = UNSET
     conventions: Sequence[CountedDocument[Figure]] | UnsetType = UNSET
     step_time_band: tuple[float, float] | UnsetType = UNSET
     computes_in: str | UnsetType = UNSET

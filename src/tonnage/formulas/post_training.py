@@ -34,6 +34,12 @@ def tool_wait_seconds(n_turns, tau):
     return (n_turns - 1) * tau
 
 
+@formula(unit="seconds", source="veRL, docs/advance/fully_async.md: a step less its phases, of the colocated runs")
+def between_phases_seconds(tau, share_gap):
+    """What a step takes beside its phases of tau: rewards, advantages, data on its way between processes."""
+    return tau * share_gap / (1 - share_gap)
+
+
 @formula(unit="", source="Sheng2024, fig. 1: generation is a phase of the step")
 def rollout_share(tau, tau_step):
     """Part of a step of tau_step that its rollouts take, tau."""
@@ -46,7 +52,13 @@ def leaving_bytes(M, u, U):
     return M - (1 - u) * U
 
 
-@formula(unit="tokens", source="NeMo RL, docs/about/performance-summary.md: tokens used in training in a batch")
+@formula(unit="bytes", source="Sheng2024, sec. 5: training states leave the accelerator while the engine generates")
+def staying_bytes(u, U):
+    """What an engine that takes the part u of memory U leaves for training states."""
+    return (1 - u) * U
+
+
+@formula(unit="tokens", source="NeMo-RL, docs/about/performance-summary.md: tokens used in training in a batch")
 def trained_tokens(R, s):
     """Tokens of R rows of a prompt and its completion, s tokens on average."""
     return R * s

@@ -115,6 +115,7 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("n_prompts", "prompts_per_step", "prompts", "prompts of one step of reinforcement learning"),
         Symbol("G", "num_generations", "completions", "completions of one prompt"),
         Symbol("n_turns", "rollout_turns", "turns", "turns of a rollout that calls tools"),
+        Symbol("share_gap", "share_between_phases", "", "part of a step in which none of its phases runs"),
         Symbol("tau_away", "seconds_away", "seconds", "time from leaving a server until coming back to it"),
         Symbol("spread", "spread", "", "lengths are uniform from (1 - spread) of the longest to the longest"),
         Symbol("load", "offered_load", "", "share of the time in which a server is busy"),

@@ -265,7 +265,7 @@ def measured_seconds(question: TrainingRow) -> float:
 
 def _of_post_training(measured: Measured, question: TrainingRow) -> Prediction:
     """A figure of a step that generates, without a band: too few rows say all of their inputs."""
-    step, unit = question.post_training, measured.unit_size
+    step = question.post_training
     if measured.quantity == "rl_tokens_per_second":
         per_second = float(step.figures().tokens_per_second.value)
         return Prediction(value=per_second / _parts(measured.unit, step.accelerators), notes=question.row.notes)

@@ -50,7 +50,7 @@ def timed(
     of the plan; `usable`: bytes of an accelerator.
     """
     if plan.post_training.objective != "sft":
-        return _post_trained(model, plan, cluster, memory, options, question)
+        return _post_trained(model, plan, cluster, memory, checkpoint, options, money, question)
     try:
         timing = Timing.of_step(memory.step, cluster)
         figures = timing.figures(flops.value)
@@ -92,27 +92,37 @@ def _post_trained(
     plan: TrainingPlan,
     cluster: Cluster,
     memory: TrainingMemory,
+    checkpoint: Term,
     options: RunOptions,
+    money: BillOptions,
     question: Question,
 ) -> "tuple[PostTrainingStep | None, RunDocument[Term] | None]":
     """The time of a step that generates, or runs other models, before it trains."""
     from tonnage.estimate.post_training.step import PostTrainingStep  # supervised training needs none of it
 
-    if options.asked:
-        put_limits(options, today(), question)
-        question.warn(
-            Message(
-                "the length of a whole run with objective {objective} is not estimated: multiply the time of a step.",
-                objective=plan.post_training.objective,
-            )
-        )
     try:
         step = PostTrainingStep(model, plan, cluster, memory)
         figures = step.figures()
     except MissingDatum as error:
         question.warn(str(error))
+        if options.asked:
+            put_limits(options, today(), question)
         return None, None
     _note_rollouts(step, question)
+    if options.asked:
+        from tonnage.estimate.run.run import run as run_of
+
+        whole_run = run_of(
+            step.term,
+            step.counted_plan,
+            cluster,
+            options,
+            question,
+            checkpoint=checkpoint,
+            today=today(),
+            price=_price(cluster, options, money),
+        )
+        figures = replace(figures, **whole_run.figures)
     return step, figures
 
 
@@ -139,8 +149,10 @@ def _note_rollouts(step: "PostTrainingStep", question: Question) -> None:
             )
         if plan.rollout.mean_completion_length == plan.rollout.max_completion_length:
             question.warn(
-                "every completion is as long as the maximum: the time is an upper bound. {--mean-completion-length} "
-                "says the mean."
+                Message(
+                    "every completion is as long as the maximum: the time is an upper bound. "
+                    "{--mean-completion-length} says the mean."
+                )
             )
     question.warn(
         "no error band: too few measured steps of reinforcement learning say all of their inputs. Rewards by code and "

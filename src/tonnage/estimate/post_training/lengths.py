@@ -69,5 +69,3 @@ def packed(tokens: "Numbers", room: int) -> int:
         left = free.pop(place) - length if place < len(free) else room - length
         insort(free, max(left, 0))
     return len(free)
-
-

@@ -1,5 +1,5 @@
-"""Rollouts: all completions of a step on the replicas of the rollout engine, from the first prompt until the longest has
-ended.
+"""Rollouts: all completions of a step on the replicas of the rollout engine, from the first prompt until the longest
+has ended.
 """
 
 from functools import cached_property
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 # Part of the memory of an engine that takes turns with training: veRL, verl/trainer/config/rollout/rollout.yaml,
 # gpu_memory_utilization 0.5.
 TURNS_SHARE = 0.5
-# Seconds of a pass for each request whose tokens come with their log-probability, as updates need them: vLLM, pull request
-# 57442: 13,583 instead of 18,645 tokens/s with 64 requests of Qwen2.5-0.5B on an L20.
+# Seconds of a pass for each request whose tokens come with their log-probability, as updates need them: vLLM, pull
+# request 57442: 13,583 instead of 18,645 tokens/s with 64 requests of Qwen2.5-0.5B on an L20.
 LOG_PROBABILITY = 1 / 13_583 - 1 / 18_645
 BULK = 0.9  # of the completions; the others are the tail
 BLOCK = 16  # tokens of a block of the prefix cache: vLLM, vllm/config/cache.py
@@ -268,3 +268,13 @@ def rollout_cluster(rollout: Rollout, cluster: Cluster) -> Cluster:
             near=max(round(apart / per_node), 1) * per_node,
         )
     return replace(cluster, num_nodes=apart // per_node)
+
+
+def whole_cluster(rollout: Rollout, cluster: Cluster) -> Cluster:
+    """The accelerators that train and those that generate, as one machine."""
+    apart, per_node = rollout.rollout_accelerators, cluster.accelerators_per_node
+    if not apart:
+        return cluster
+    if apart % per_node and cluster.num_nodes == 1:
+        return replace(cluster, accelerators_per_node=per_node + apart)
+    return replace(cluster, num_nodes=cluster.num_nodes + -(-apart // per_node))

@@ -1,10 +1,10 @@
-"""Seconds of a step of reinforcement learning, or of preference training with a reference, as a tree: rollouts, weights to
-the engine, forward passes of the policy and of the models beside it, updates.
+"""Seconds of a step of reinforcement learning, or of preference training with a reference, as a tree: rollouts, weights
+to the engine, forward passes of the policy and of the models beside it, updates.
 """
 
 from functools import cached_property
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
@@ -14,13 +14,14 @@ from tonnage.estimate.hardware.network import Network
 from tonnage.estimate.hardware.rates import Rates, rates
 from tonnage.estimate.memory import Step, TrainingMemory, training_memory
 from tonnage.estimate.post_training.lengths import completions, packed
-from tonnage.estimate.post_training.rollout import Rollouts
+from tonnage.estimate.post_training.rollout import Rollouts, whole_cluster
 from tonnage.estimate.step.method import model_flops
 from tonnage.estimate.step.objective import OBJECTIVES
 from tonnage.estimate.step.rollout_options import generates
 from tonnage.estimate.step_time.step import StepTime
 from tonnage.estimate.step_time.time import check_timed_runtime
 from tonnage.estimate.step_time.traffic import traffic
+from tonnage.formulas import memory
 from tonnage.formulas import post_training as f
 from tonnage.formulas import time as t
 from tonnage.kernel.errors import MissingDatum
@@ -32,6 +33,10 @@ TIMED = ("dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo")
 # Objectives whose loss compares with the probabilities that the policy gave before the update: NeMo RL,
 # nemo_rl/algorithms/grpo.py, and veRL, verl/trainer/ppo/ray_trainer.py, compute them in a pass of their own.
 KEEPS_OLD = ("grpo", "dapo", "rloo", "ppo")
+# Part of a step in which no phase runs: the median of 7.0, 3.0, 3.0 and 2.8 % of the colocated runs of veRL,
+# docs/advance/fully_async.md (commit b178a3cd): 790.1, 365.3, 356.3 and 497.9 s less their phases.
+BETWEEN = 0.03
+HELD = ("weights", "optimizer")  # what training keeps between steps
 WEIGHT = 2  # bytes of a weight that goes to the engine
 HOST_SOURCE = "Sheng2024, sec. 5: training states leave the accelerator while the engine generates"
 SYNC_SOURCE = "Sheng2024, sec. 5.3: each rank of the engine gathers its weights from the shards of training"
@@ -48,8 +53,8 @@ class Batch(Struct, frozen=True):
 
 
 class PostTrainingStep:
-    """One step of an objective that is not sft. Raises MissingDatum where no time is known. `memory`: of the plan, where
-    somebody has it.
+    """One step of an objective that is not sft. Raises MissingDatum where no time is known. `held`: the memory of the
+    plan, where somebody has it.
     """
 
     def __init__(
@@ -57,7 +62,7 @@ class PostTrainingStep:
         model: Model,
         plan: TrainingPlan,
         cluster: Cluster,
-        memory: TrainingMemory | None = None,
+        held: TrainingMemory | None = None,
         chosen: Rates | None = None,
     ):
         objective = plan.post_training.objective
@@ -66,7 +71,7 @@ class PostTrainingStep:
         check_timed_runtime(plan.runtime)
         self.model, self.plan, self.cluster = model, plan, cluster
         self.rates = chosen or rates()
-        self._memory = memory
+        self._memory = held
         self.generates = generates(objective)
         self.beside = tuple(name for name, _ in plan.post_training.models_beside)
         self.critic = OBJECTIVES[objective].critic
@@ -76,11 +81,12 @@ class PostTrainingStep:
     @cached_property
     def held_bytes(self) -> float:
         """Weights and optimizer states of the fullest rank, which training keeps while the engine generates."""
-        memory = self._memory or training_memory(self.model, self.plan, self.cluster)
-        return max(
-            sum(float(child.value) for child in phase.children if child.name in ("weights", "optimizer"))
-            for phase in memory.fullest.phases
-        )
+        return max(_held(phase) for phase in self.memory.fullest.phases)
+
+    @cached_property
+    def memory(self) -> TrainingMemory:
+        """Of the training step alone."""
+        return self._memory or training_memory(self.model, self.plan, self.cluster)
 
     @cached_property
     def rollouts(self) -> Rollouts:
@@ -179,16 +185,23 @@ class PostTrainingStep:
         network = Network(self.cluster, self.rates, stated=plan.links)
         gathered = float(network.collective("all_gather", size, ranks).seconds)
         parts = [self._moved("gathered from the shards of training", gathered, size, SYNC_SOURCE)]
-        share = self.rollouts.served[0].tensor_parallel_size
-        written = t.memory_seconds
+        ranks_of_engine = self.rollouts.served[0].tensor_parallel_size
         bandwidth = self.rollouts.passes.bandwidth
         if not self.rollouts.is_colocated:
-            joint = replace(self.cluster, num_nodes=self.cluster.num_nodes + self.rollouts.cluster.num_nodes)
-            beyond = joint.accelerators_per_node
-            sent = float(Network(joint, self.rates, stated=plan.links).send(size, beyond))
+            joint = whole_cluster(plan.rollout, self.cluster)
+            away = self.cluster.accelerators_per_node
+            sent = float(Network(joint, self.rates, stated=plan.links).send(size, away))
             source = "OpenRLHF, openrlhf/trainer/ray/ppo_actor.py: rank 0 broadcasts each weight to all engines"
             parts.append(self._moved("broadcast to the engines", sent, size, source))
-        parts.append(Term.of("written by the engine", written, M=2 * size / share, W=bandwidth, u=self.rates.memory))
+        parts.append(
+            Term.of(
+                "written by the engine",
+                t.memory_seconds,
+                M=2 * size / ranks_of_engine,
+                W=bandwidth,
+                u=self.rates.memory,
+            )
+        )
         return Term.sum("weights to the engine", *parts)
 
     @cached_property
@@ -222,6 +235,20 @@ class PostTrainingStep:
             W=rate,
         )
 
+    @cached_property
+    def rollout_memory(self) -> Term | None:
+        """Bytes of an accelerator that trains while the engine generates on it; None where it generates apart."""
+        if not self.rollouts.is_colocated:
+            return None
+        usable, u = self.cluster.accelerator.memory.usable_bytes, self.rollouts.taken
+        engine = Term.of("engine that generates", memory.engine_bytes, U=usable, u=u)
+        if self.leaving:
+            held = [Term.of("training states that stay", f.staying_bytes, u=u, U=usable)]
+        else:
+            phase = max(self.memory.fullest.phases, key=_held)
+            held = [child for child in phase.children if child.name in HELD]
+        return Term.sum("memory during the rollout", *held, engine)
+
     def _moved(self, name: str, seconds: float, size: float, source: str) -> Term:
         return Term.by(
             name,
@@ -239,16 +266,19 @@ class PostTrainingStep:
     @cached_property
     def term(self) -> Term:
         """Seconds of a step, with everything that spends them."""
-        name = "time of a step"
         if not self.generates:
-            return Term.sum(name, *self.training)
+            return Term.sum("time of a step", *self.training)
         rollout, moved = self.rollouts.term, [self.moved_to_host] if self.moved_to_host else []
         if self.plan.rollout.async_steps:
-            both = Term.max(
-                "rollout and training, side by side", rollout, Term.sum("training", *self.training)
-            )
-            return Term.sum(name, both, self.sync)
-        return Term.sum(name, rollout, self.sync, *moved, *self.training)
+            both = Term.max("rollout and training, side by side", rollout, Term.sum("training", *self.training))
+            return self._with_gaps(both, self.sync)
+        return self._with_gaps(rollout, self.sync, *moved, *self.training)
+
+    def _with_gaps(self, *phases: Term) -> Term:
+        """A step of these phases, and what passes between them."""
+        total = sum(float(phase.value) for phase in phases)
+        gaps = Term.of("between the phases", f.between_phases_seconds, tau=total, share_gap=BETWEEN)
+        return Term.sum("time of a step", *phases, gaps)
 
     @property
     def seconds(self) -> float:
@@ -295,11 +325,25 @@ class PostTrainingStep:
         return self.cluster.size + self.plan.rollout.rollout_accelerators
 
     @cached_property
+    def counted_plan(self) -> TrainingPlan:
+        """A plan that has the tokens of a whole step, and all accelerators: what the length of a run is counted with."""
+        plan, batch = self.plan, self.batch
+        sequences = OBJECTIVES[plan.post_training.objective].sequences
+        more = self.accelerators / self.cluster.size
+        data = plan.data_parallel_size * more
+        return plan.with_fields(
+            sequence_length=batch.tokens * sequences,
+            data_parallel_size=int(data) if data.is_integer() else data,
+            num_microbatches=batch.rows / (plan.micro_batch_size * data),
+        )
+
+    @cached_property
     def flops(self) -> float:
         """FLOP of the model in the updates of a step: what MFU counts."""
         plan = self.plan
         tokens = plan.with_fields(sequence_length=self.batch.tokens) if self.generates else plan
-        return float(model_flops(self.model, tokens, self.walk.step).value * self.updates.value)
+        sequences = OBJECTIVES[plan.post_training.objective].sequences
+        return float(model_flops(self.model, tokens, self.walk.step).value * self.updates.value * sequences)
 
     def figures(self) -> RunDocument[Term]:
         """What the document has of a step."""
@@ -326,10 +370,12 @@ class PostTrainingStep:
         )
         if not self.generates:
             return figures
-        share = Term.of(
-            "share of the rollout", f.rollout_share, tau=self.rollouts.term.value, tau_step=self.term.value
-        )
-        return replace(figures, rollout_share=share)
+        share = Term.of("share of the rollout", f.rollout_share, tau=self.rollouts.term.value, tau_step=self.term.value)
+        return replace(figures, rollout_share=share, rollout_memory=self.rollout_memory or UNSET)
+
+
+def _held(phase: Term) -> float:
+    return sum(float(child.value) for child in phase.children if child.name in HELD)
 
 
 def _forward_of(name: str) -> Message:

@@ -37,7 +37,7 @@ OBJECTIVES = {
     "dpo": Objective(sequences=2, beside=("reference model",)),  # chosen and rejected in one pass
     "online-dpo": Objective(sequences=2, beside=("reference model", "reward model")),  # two completions of a prompt
     "grpo": Objective(),  # beta 0 by default: no reference
-    "dapo": Objective(),  # grpo without a KL divergence, Yu2025
+    "dapo": Objective(),  # grpo without a KL divergence
     "rloo": Objective(beside=("reference model",)),
     "ppo": Objective(beside=("reference model", "reward model"), critic=True),
     "distillation": Objective(beside=("teacher",)),

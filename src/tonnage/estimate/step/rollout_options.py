@@ -10,14 +10,13 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.kernel.registry import unknown
-from tonnage.runtimes import TrainingRuntime, serving_runtime
+from tonnage.runtimes import ServingRuntime, TrainingRuntime, serving_runtime, serving_runtimes
 from tonnage.spec import Rollout
 
 TRL = "TRL, trl/trainer/{grpo,rloo,online_dpo}_config.py"
 VERL = "veRL, verl/trainer/config/ppo_trainer.yaml"
 # Completions of one prompt: TRL's num_generations of each trainer; veRL's rollout.n for PPO.
 GENERATIONS = {"grpo": 8, "dapo": 8, "rloo": 2, "online-dpo": 2, "ppo": 1}
-ENGINES = {"vllm": "vllm", "sglang": "sglang", "hf": "transformers"}
 PROMPT = 512  # tokens: data.max_prompt_length
 SIZES = (
     "prompts_per_step",
@@ -59,6 +58,14 @@ def stated_length(o: TrainingOptions) -> int | None:
     return (o.prompt_length or usual_prompt(2 * o.max_completion_length)) + o.max_completion_length
 
 
+def rollout_engine(name: str) -> ServingRuntime:
+    """The serving runtime that an option of this name means."""
+    engines = {runtime.rollout: runtime for runtime in map(serving_runtime, serving_runtimes()) if runtime.rollout}
+    if name not in engines:
+        raise unknown("rollout engine", name, engines)
+    return engines[name]
+
+
 def check_unused(objective: str, o: TrainingOptions) -> None:
     """Options of rollouts need an objective that generates."""
     for name in OWN:
@@ -82,8 +89,7 @@ def rollout_of(
     for name in SIZES:
         check_size(name, getattr(o, name))
     engine = q.take("rollout_engine", o.rollout_engine, "vllm", "default", "what veRL, NeMo RL and OpenRLHF run")
-    if engine not in ENGINES:
-        raise unknown("rollout engine", engine, ENGINES)
+    served = rollout_engine(engine)
     completions = _completions(objective, o, q)
     rows = 1 if objective == "online-dpo" else completions
     prompts = _prompts(global_batch, rows, o, q)
@@ -95,8 +101,8 @@ def rollout_of(
         spread = q.take("completion_spread", o.completion_spread, 1.0, "default", why)
     elif o.completion_spread:
         raise InvalidPlan(
-            "{@completion_spread} needs {@mean_completion_length} below {@max_completion_length}, {longest}. Got {spread} "
-            "alone.",
+            "{@completion_spread} needs {@mean_completion_length} below {@max_completion_length}, {longest}. Got "
+            "{spread} alone.",
             longest=longest,
             spread=o.completion_spread,
         )
@@ -121,11 +127,11 @@ def rollout_of(
         if turns < 2:
             raise InvalidPlan("{@tool_seconds} needs {@rollout_turns} of 2 or more. Got {turns}.", turns=turns)
         q.put("tool_seconds", waits, "given")
-    serving_runtime(ENGINES[engine], o.rollout_engine_version or "")  # the version must be one that is known
+    serving_runtime(served.name, o.rollout_engine_version or "")  # the version must be one that is known
     for name in ("rollout_engine_version", "rollout_tensor_parallel_size", "rollout_max_num_seqs"):
         if getattr(o, name) is not None:
             q.put(name, getattr(o, name), "given")
-    packs = runtime.name == "megatron"
+    packs = runtime.packs_completions
     return Rollout(
         prompts_per_step=prompts,
         num_generations=completions,
@@ -133,7 +139,7 @@ def rollout_of(
         max_completion_length=longest,
         mean_completion_length=mean,
         completion_spread=spread,
-        rollout_engine=ENGINES[engine],
+        rollout_engine=served.name,
         rollout_engine_version=o.rollout_engine_version or "",
         rollout_accelerators=apart,
         rollout_tensor_parallel_size=o.rollout_tensor_parallel_size,
