@@ -326,7 +326,7 @@ class PostTrainingStep:
 
     @cached_property
     def counted_plan(self) -> TrainingPlan:
-        """A plan that has the tokens of a whole step, and all accelerators: what the length of a run is counted with."""
+        """A plan that has the tokens of a whole step, and all accelerators: the length of a run is counted with it."""
         plan, batch = self.plan, self.batch
         sequences = OBJECTIVES[plan.post_training.objective].sequences
         more = self.accelerators / self.cluster.size
