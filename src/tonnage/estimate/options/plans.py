@@ -102,10 +102,6 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         model=model, runtime=runtime, sizes=sizes, zero_stage=stage, offload=offload, options=o, question=q
     )
     tuning = training_method(model, runtime, recipe, o, q)
-    objective = objective_of(model, runtime, tuning.method, o, q)
-    batch = micro * count * sizes["data_parallel_size"]
-    name = objective.objective
-    rollout = rollout_of(name, runtime, length, batch, o, q) if generates(name) else Rollout()
     check_base(runtime, recipe, tuning.base_weights, sizes["tensor_parallel_size"])
     return TrainingPlan.of_fields(
         sequence_length=length,
@@ -150,11 +146,21 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         **uneven_ranks(model, runtime, sizes, o, q),
         **(own_options(request) | framework_options(model, runtime, sizes, model_code, o, q)),
         tuning=tuning,
-        post_training=objective,
-        rollout=rollout,
+        post_training=(objective := objective_of(model, runtime, tuning.method, o, q)),
+        rollout=_rollout(objective.objective, runtime, of_batch | {"micro_batch_size": micro, "count": count}, o, q),
         **offload,
         **own_sharding_options(request),
     )
+
+
+def _rollout(
+    objective: str, runtime: TrainingRuntime, sizes: dict[str, int], o: TrainingOptions, q: Question
+) -> Rollout:
+    """What a step generates, of objectives that do."""
+    if not generates(objective):
+        return Rollout()
+    batch = sizes["micro_batch_size"] * sizes["count"] * sizes["data_parallel_size"]
+    return rollout_of(objective, runtime, sizes["sequence_length"], batch, o, q)
 
 
 def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from tonnage.question.forms import count, length, number, ranged, size, word
-from tonnage.question.option import TRAINING, Usual, option
+from tonnage.question.option import option
 from tonnage.question.subjects.training_numerics import Numerics
 
 
@@ -44,7 +44,6 @@ class RolloutOptions(Numerics, frozen=True, kw_only=True):
             length,
             unit="tokens",
             default="what the sequence leaves beside the prompt",
-            usual=Usual(TRAINING, "tokens of a completion at most (grpo, ...)", "TOKENS", "sequence - prompt"),
         ),
     ] = None
     mean_completion_length: Annotated[
