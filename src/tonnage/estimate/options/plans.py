@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
 from tonnage.estimate.frameworks.base import PlanRequest
-from tonnage.estimate.inputs import Question, own_of
+from tonnage.estimate.inputs import Origin, Question, own_of
 from tonnage.estimate.layers.losses import KINDS, LOGITS, TOKENS
 from tonnage.estimate.options.framework_options import (
     framework_options,
@@ -263,7 +263,8 @@ def _sequence_length(model: Model, o: TrainingOptions, q: Question) -> int:
         if model.context
         else "the model names no context"
     )
-    usual, origin = _usual_length(model), "model"
+    usual = _usual_length(model)
+    origin: Origin = "model"
     if stated := stated_length(o):
         usual, origin, why = stated, "default", "prompt_length + max_completion_length"
     length = q.take("sequence_length", o.sequence_length, usual, origin, why)

@@ -3,6 +3,7 @@ to the engine, forward passes of the policy and of the models beside it, updates
 """
 
 from functools import cached_property
+from typing import Any
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -347,7 +348,7 @@ class PostTrainingStep:
 
     def figures(self) -> RunDocument[Term]:
         """What the document has of a step."""
-        peaks = {
+        peaks: dict[str, Any] = {
             "tau": self.term.value,
             "n": self.accelerators,
             "P": self.walk.kernels.chip.peak(self.walk.kernels.wide),
