@@ -68,6 +68,7 @@ ROOMS = (
     "serving",
     "load",
     "serving_time",
+    "post_training",
     "money",
     "run",
     "advice",

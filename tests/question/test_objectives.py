@@ -115,6 +115,6 @@ def test_adapters_that_are_the_reference_are_said_to_be():
     assert "without its adapters" in question["models_beside"].why
 
 
-def test_megatron_trains_one_model_on_its_own():
+def test_unsloth_trains_one_model_on_its_own():
     with pytest.raises(InvalidPlan, match="must be sft"):
-        tonnage.train("llama-3.1-8b", on="8xH200-SXM-141GB", runtime="megatron", objective="dpo")
+        tonnage.train("llama-3.1-8b", on="H200-SXM-141GB", runtime="unsloth", objective="dpo")

@@ -46,6 +46,23 @@ class Axes(TypedDict, total=False):
     objective: str | Sequence[str | None] | None
     teacher: str | Sequence[str | None] | None
     engine_memory_share: float | Sequence[float | None] | None
+    prompts_per_step: int | Sequence[int | None] | None
+    num_generations: int | Sequence[int | None] | None
+    prompt_length: int | Sequence[int | None] | None
+    max_completion_length: int | Sequence[int | None] | None
+    mean_completion_length: int | Sequence[int | None] | None
+    completion_spread: float | Sequence[float | None] | None
+    rollout_engine: str | Sequence[str | None] | None
+    rollout_engine_version: str | Sequence[str | None] | None
+    rollout_accelerators: int | Sequence[int | None] | None
+    rollout_tensor_parallel_size: int | Sequence[int | None] | None
+    rollout_max_num_seqs: int | Sequence[int | None] | None
+    async_steps: int | Sequence[int | None] | None
+    rollout_turns: int | Sequence[int | None] | None
+    tool_seconds: float | Sequence[float | None] | None
+    ppo_epochs: int | Sequence[int | None] | None
+    beta: float | Sequence[float | None] | None
+    sequence_packing: bool | Sequence[bool | None] | None
     method: str | Sequence[str | None] | None
     lora_rank: int | Sequence[int | None] | None
     lora_targets: str | Sequence[str | None] | None

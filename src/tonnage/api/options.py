@@ -108,12 +108,64 @@ class TrainOptions(TypedDict, total=False):
     optimizer_implementation: str | None
     """of torch: fused, foreach (copies of all parameters in the step) or for-loop [kind]; default: fused"""
     objective: str | None
-    """what training is for: sft (or pre-training), dpo, grpo, ppo or distillation [name]; default: sft"""
+    """what training is for: sft (or pre-training), dpo, online-dpo, grpo, dapo, rloo, ppo or distillation [name];
+    default: sft
+    """
     teacher: str | None
     """the model that distillation learns from [model]"""
     engine_memory_share: float | None
-    """part of the memory that an engine takes which generates on the same accelerators (grpo, ppo) [share]; default:
-    0
+    """part of the memory that an engine takes which generates on the same accelerators (grpo, ppo, ...) [share];
+    default: 0
+    """
+    prompts_per_step: int | None
+    """prompts of one step of reinforcement learning; with their completions they are one or more global batches
+    [prompts]; default: global batch / completions
+    """
+    num_generations: int | None
+    """completions of one prompt (grpo, rloo, dapo, ppo) [completions]; default: 8 with grpo and dapo, 2 with rloo
+    and online-dpo, 1 with ppo
+    """
+    prompt_length: int | None
+    """mean tokens of a prompt, with an objective that generates [tokens]; default: 512, at most half of the sequence"""
+    max_completion_length: int | None
+    """tokens at which a completion is cut, with an objective that generates [tokens]; default: what the sequence
+    leaves beside the prompt
+    """
+    mean_completion_length: int | None
+    """mean tokens of a completion after the cut [tokens]; default: all completions have the maximum"""
+    completion_spread: float | None
+    """standard deviation of completion lengths before the cut, over their mean [factor]; default: 1, as if each
+    token ended the completion with the same probability
+    """
+    rollout_engine: str | None
+    """what generates the completions: vllm, sglang, or hf (the model's own generate) [engine]; default: vllm"""
+    rollout_engine_version: str | None
+    """release of the rollout engine, such as 0.11 [version]; default: the newest known"""
+    rollout_accelerators: int | None
+    """accelerators that generate and do not train, beside those of the machine [accelerators]; default: 0:
+    generation runs on those that train
+    """
+    rollout_tensor_parallel_size: int | None
+    """ranks that share each matrix of the rollout engine [ranks]; default: the fewest that hold the model"""
+    rollout_max_num_seqs: int | None
+    """requests that a replica of the rollout engine runs at once, at most [requests]; default: the engine's own"""
+    async_steps: int | None
+    """steps that rollouts may be older than the weights they train: generation and training overlap from 1 on
+    [steps]; default: 0
+    """
+    rollout_turns: int | None
+    """turns of a rollout that calls tools [turns]; default: 1"""
+    tool_seconds: float | None
+    """seconds that a tool takes between two turns [seconds]; default: 0"""
+    ppo_epochs: int | None
+    """how often a step trains on its rollouts (num_iterations of TRL's GRPO) [epochs]; default: 1"""
+    beta: float | None
+    """coefficient of the KL divergence: above 0 a reference model is held and run (grpo, dapo, rloo, ppo) [factor];
+    default: 0 with grpo and dapo, 0.05 with rloo and ppo
+    """
+    sequence_packing: bool | None
+    """completions are packed into micro-batches of sequence_length x micro_batch_size tokens, not padded; default:
+    on with megatron
     """
     method: str | None
     """what trains: full, lora, dora, qlora (LoRA on a 4-bit base) or freeze (the last layers) [method]; default:

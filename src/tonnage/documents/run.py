@@ -59,6 +59,7 @@ class RunDocument(Struct, Generic[Figure], frozen=True, kw_only=True):
 
     `step_time_band`: seconds, between which nine in ten measured steps of its kind lie. `computes_in`: what matrix
     products are timed in, where it is not what the precision says, as runtime or accelerator have no such products.
+    `rollout_share`: of a step that generates.
     Other keys are figures by their names.
     """
 
@@ -66,6 +67,8 @@ class RunDocument(Struct, Generic[Figure], frozen=True, kw_only=True):
     mfu: Figure
     hfu: Figure
     tokens_per_second: Figure
+    rollout_share: Figure | UnsetType = UNSET
+    rollout_memory: Figure | UnsetType = UNSET
     conventions: Sequence[CountedDocument[Figure]] | UnsetType = UNSET
     step_time_band: tuple[float, float] | UnsetType = UNSET
     computes_in: str | UnsetType = UNSET

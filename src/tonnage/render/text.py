@@ -28,7 +28,7 @@ TOGETHER = {
     "ratio": "the first of these over the second",
 }
 SUM = "the sum of these"
-SPEED = ("mfu", "hfu", "tokens_per_second")  # said behind the time of a step
+SPEED = ("mfu", "hfu", "tokens_per_second", "rollout_share")  # said behind the time of a step
 MIN_COMPUTE_FACTOR = 1.1  # compute over that of the best model that is as good
 ASKED = ("Besiroglu 2024", "Hoffmann 2022")  # fits of Chinchilla's law; the document has all
 REQUESTS = "requests a second"
@@ -280,6 +280,9 @@ def _speed(document: Mapping[str, Any]) -> str:
     low, high = run.get("step_time_band") or (0, 0)
     band = say(" ({low} to {high})", low=human(low, "seconds"), high=human(high, "seconds")) if high else ""
     shares = say(", ").join(f"{worded(run[name]['name'])} {100 * run[name]['value']:.1f} %" for name in ("mfu", "hfu"))
+    if "rollout_share" in run:
+        rollout = say("rollout {share} %", share=f"{100 * run['rollout_share']['value']:.1f}")
+        shares = say(", ").join((rollout, shares))
     return say(
         "{band}, {tokens_per_second}, {shares}, bound by {bound_by}",
         band=band,

@@ -46,6 +46,8 @@ TRAINING_RUNTIMES.add(
         saves_shards=True,
         saves_twice_below=NEVER,  # dist_checkpointing of the model and of the distributed optimizer
         newest_attention=True,  # Transformer Engine's
+        takes_objectives=True,  # as NeMo RL, veRL and slime train with it
+        packs_completions=True,
         multiplies_narrow=True,  # its te.Linear, under fp8_autocast
         scatters_stages=True,
         code="megatron",

@@ -172,6 +172,7 @@ NEWEST = ServingRuntime(
     packed_tile_rows=16,
     expands_in_lanes=True,
     name="sglang",
+    rollout="sglang",
     version="SGLang 0.5.23",
     source=(
         "SGLang, sglang/srt/arg_groups/memory_hook.py: handle_gpu_memory_settings; SGLang, "

@@ -86,6 +86,7 @@ ALL_EXPERTS = replace(REPEATS, loops_over_all=True, hit_alone=frozenset({"Deepse
 
 NEWEST = ServingRuntime(
     name="transformers",
+    rollout="hf",
     version="transformers 5.24",
     source="transformers, cache_utils.py: DynamicCache",
     memory_share=None,

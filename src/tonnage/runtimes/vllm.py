@@ -196,6 +196,7 @@ def _nodes(start: Start, groups: int) -> tuple[list[str], list[str]]:
 
 NEWEST = ServingRuntime(
     name="vllm",
+    rollout="vllm",
     version="vLLM 0.33",
     source="vLLM, vllm/config/cache.py: gpu_memory_utilization 0.92, DEFAULT_BLOCK_SIZE 16; "
     "vLLM, vllm/engine/arg_utils.py, get_batch_defaults: max_num_batched_tokens and max_num_seqs of an API server",

@@ -12,6 +12,7 @@ from tonnage.spec.training import (
     Offload,
     PipelineLayout,
     PostTraining,
+    Rollout,
     TrainingPlan,
     Tuning,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "PipelineLayout",
     "Plan",
     "PostTraining",
+    "Rollout",
     "ServedAdapters",
     "ServingPlan",
     "StatedLinks",

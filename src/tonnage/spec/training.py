@@ -48,7 +48,7 @@ class Tuning(Struct, frozen=True, kw_only=True):
 class PostTraining(Struct, frozen=True, kw_only=True):
     """What training is for, and what runs beside the model for it."""
 
-    #: sft (or pre-training), dpo, grpo, ppo or distillation.
+    #: sft (or pre-training), dpo, online-dpo, grpo, dapo, rloo, ppo or distillation.
     objective: str = "sft"
     #: Models that run beside and do not train (reference, teacher, ...), each with its parameters.
     models_beside: tuple[tuple[str, int], ...] = ()
@@ -56,6 +56,43 @@ class PostTraining(Struct, frozen=True, kw_only=True):
     teacher_hidden_size: int = 0
     #: Share of the memory that an engine takes which generates on the same accelerators.
     engine_memory_share: float = 0
+
+
+class Rollout(Struct, frozen=True, kw_only=True):
+    """What a step generates before it trains, and where; only of objectives that generate."""
+
+    #: Prompts of one step; 0: nothing is generated.
+    prompts_per_step: int = 0
+    #: Completions of one prompt.
+    num_generations: int = 1
+    #: Mean tokens of a prompt.
+    prompt_length: Number = 0
+    #: Tokens at which a completion is cut.
+    max_completion_length: Number = 0
+    #: Mean tokens of a completion after the cut.
+    mean_completion_length: Number = 0
+    #: Standard deviation of completion lengths before the cut, over their mean.
+    completion_spread: float = 0
+    #: Serving runtime that generates.
+    rollout_engine: str = "vllm"
+    #: Release of that runtime; empty: the newest known.
+    rollout_engine_version: str = ""
+    #: Accelerators that generate and do not train; 0: those that train generate, too.
+    rollout_accelerators: int = 0
+    #: Ranks that share each matrix of the engine; None: the fewest that hold the model.
+    rollout_tensor_parallel_size: int | None = None
+    #: Requests that a replica of the engine runs at once; None: the engine's own limit.
+    rollout_max_num_seqs: int | None = None
+    #: Steps that rollouts may be older than the weights they train.
+    async_steps: int = 0
+    #: Turns of a rollout that calls tools.
+    rollout_turns: int = 1
+    #: Seconds that a tool takes between two turns.
+    tool_seconds: float = 0
+    #: How often a step trains on its rollouts.
+    ppo_epochs: int = 1
+    #: Whether completions are packed into micro-batches, not padded to the longest.
+    sequence_packing: bool = False
 
 
 class Offload(Struct, frozen=True, kw_only=True):
@@ -232,6 +269,7 @@ class TrainingPlan(Plan, frozen=True, kw_only=True):
     layout: PipelineLayout = PipelineLayout()
     tuning: Tuning = Tuning()
     post_training: PostTraining = PostTraining()
+    rollout: Rollout = Rollout()
     offload: Offload = Offload()
     kernels: Kernels = Kernels()
     imbalance: Imbalance = Imbalance()

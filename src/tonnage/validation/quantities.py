@@ -69,6 +69,18 @@ QUANTITIES: Mapping[str, Quantity] = {
     "run_flops": Quantity("train", "train_speed", {"FLOP": 1}, "FLOP of all `tokens`"),
     "run_hours": Quantity("train", "train_speed", {"GPU-hours": 1}, "hours of all accelerators for `tokens`"),
     "run_days": Quantity("train", "train_speed", {"days": 1}, "days for `tokens`"),
+    # a step of reinforcement learning
+    "rl_step_time": Quantity("train", "rl_speed", SECONDS, "seconds of a step with its rollouts"),
+    "rl_tokens_per_second": Quantity(
+        "train", "rl_speed", _rates("tokens"), "tokens trained on in a step with its rollouts"
+    ),
+    "rollout_time": Quantity("train", "rl_speed", SECONDS, "seconds of the rollouts of a step"),
+    "forward_time": Quantity(
+        "train", "rl_speed", SECONDS, "seconds of log-probabilities, reference, reward model and critic"
+    ),
+    "rollout_and_forward_time": Quantity("train", "rl_speed", SECONDS, "seconds of both"),
+    "update_time": Quantity("train", "rl_speed", SECONDS, "seconds of the updates of a step"),
+    "weight_sync_time": Quantity("train", "rl_speed", SECONDS, "seconds until the engine has the weights of an update"),
     # memory of serving
     "weights": Quantity("serve", "infer_memory", BYTES, "weights of the rank that holds most"),
     "activations": Quantity("serve", "infer_memory", BYTES, "peak of activations of the first rank"),

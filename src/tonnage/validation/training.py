@@ -13,6 +13,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.memory import RankMemory, Step, TrainingMemory, training_memory
 from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.post_training.step import PostTrainingStep
 from tonnage.estimate.step_time.conventions import CONVENTIONS, flops_per_token
 from tonnage.estimate.step_time.step import StepTime
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown
@@ -81,6 +82,11 @@ class TrainingRow:
     def memory(self) -> TrainingMemory:
         return training_memory(self.model, self.plan, self.cluster)
 
+    @cached_property
+    def post_training(self) -> PostTrainingStep:
+        """A step with its rollouts and the models beside."""
+        return PostTrainingStep(self.model, self.plan, self.cluster, self.memory)
+
     def seconds(self, with_rates: Rates | None = None) -> float:
         """Seconds of one optimizer step. `with_rates`: others than those that ship."""
         return float(StepTime(Step(self.model, self.plan, self.cluster), with_rates or rates()).seconds())
@@ -105,6 +111,8 @@ def _predicted(measured: Measured, question: TrainingRow) -> Prediction:
     if measured.skipped:
         return Prediction(skipped=measured.skipped)
     try:
+        if measured.quantity in POST_TRAINING:
+            return _of_post_training(measured, question)
         return _of_memory(measured, question) if measured.quantity in MEMORY else _of_time(measured, question)
     except TonnageError as error:
         return Prediction(skipped=str(error))
@@ -261,6 +269,41 @@ def measured_seconds(question: TrainingRow) -> float:
     if isinstance(measured.value, str) or not measured.value or measured.skipped:
         raise MissingDatum("the row has no number")
     return step_figure(measured, question).seconds(float(measured.value))
+
+
+def _of_post_training(measured: Measured, question: TrainingRow) -> Prediction:
+    """A figure of a step that generates, without a band: too few rows say all of their inputs."""
+    step = question.post_training
+    if measured.quantity == "rl_tokens_per_second":
+        per_second = float(step.figures().tokens_per_second.value)
+        return Prediction(value=per_second / _parts(measured.unit, step.accelerators), notes=question.row.notes)
+    seconds = POST_TRAINING[measured.quantity](step)
+    return Prediction(value=measured.times * seconds / SECONDS[measured.unit], notes=question.row.notes)
+
+
+def _updates(step: PostTrainingStep) -> float:
+    return sum(float(part.value) for name, part in step.parts.items() if name.startswith("update"))
+
+
+def _passes(step: PostTrainingStep) -> float:
+    return sum(float(part.value) for part in step.passes)
+
+
+def _to_engine(step: PostTrainingStep) -> float:
+    """As the frameworks count it: with what makes room for the engine."""
+    moved = step.moved_to_host
+    return float(step.sync.value) + (float(moved.value) if moved else 0.0)
+
+
+POST_TRAINING: Mapping[str, Callable[[PostTrainingStep], float]] = {
+    "rl_step_time": lambda step: step.seconds,
+    "rl_tokens_per_second": lambda step: 1 / step.seconds,
+    "rollout_time": lambda step: float(step.rollouts.term.value),
+    "forward_time": _passes,
+    "rollout_and_forward_time": lambda step: float(step.rollouts.term.value) + _passes(step),
+    "update_time": _updates,
+    "weight_sync_time": _to_engine,
+}
 
 
 def _of_time(measured: Measured, question: TrainingRow) -> Prediction:

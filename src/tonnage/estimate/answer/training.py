@@ -189,7 +189,7 @@ def _bill(
         return None
     tokens = figures.tokens.value if figures and figures.tokens else plan.global_batch_size * plan.sequence_length
     return bill(
-        cluster,
+        _with_rollouts(cluster, plan),
         lasts,
         "the run" if figures and figures.seconds else "a step",
         money,
@@ -198,6 +198,15 @@ def _bill(
         today=today(),
         edge_time=lambda device: _edge_seconds(model, device, options, tokens),
     )
+
+
+def _with_rollouts(cluster: Cluster, plan: TrainingPlan) -> Cluster:
+    """The accelerators that a step keeps busy: those that generate are paid as well."""
+    if not plan.rollout.rollout_accelerators:
+        return cluster
+    from tonnage.estimate.post_training.rollout import whole_cluster
+
+    return whole_cluster(plan.rollout, cluster)
 
 
 def _edge_seconds(model: Model, device: str, options: TrainingOptions, tokens: Number) -> tuple[float | None, str]:

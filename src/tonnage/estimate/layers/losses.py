@@ -321,4 +321,7 @@ def _scored(code: Code, x: Tensor) -> Tensor:
 # ---- which objective has which ----
 
 TILED: dict[str, Loss] = {"log-probabilities": log_probabilities, "divergence": divergence}
-KINDS = {"dpo": "log-probabilities", "grpo": "log-probabilities", "distillation": "divergence"}
+KINDS = {
+    **dict.fromkeys(("dpo", "online-dpo", "grpo", "dapo", "rloo"), "log-probabilities"),
+    "distillation": "divergence",
+}

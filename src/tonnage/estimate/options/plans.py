@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
 from tonnage.estimate.frameworks.base import PlanRequest
-from tonnage.estimate.inputs import Question, own_of
+from tonnage.estimate.inputs import Origin, Question, own_of
 from tonnage.estimate.layers.losses import KINDS, LOGITS, TOKENS
 from tonnage.estimate.options.framework_options import (
     framework_options,
@@ -23,6 +23,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import BATCH, CONTEXT, LOSS_CHUNKS, MICROBATCHES
 from tonnage.estimate.step.objective import objective_of
 from tonnage.estimate.step.pipeline_layout import said_chunks
+from tonnage.estimate.step.rollout_options import generates, rollout_of, stated_length
 from tonnage.kernel.errors import InvalidInput, InvalidPlan
 from tonnage.kernel.message import Message, joined, listed, renamed
 from tonnage.kernel.registry import unknown
@@ -39,7 +40,7 @@ from tonnage.runtimes import (
     training_runtime,
     training_runtimes,
 )
-from tonnage.spec import AttentionKernel, Cluster, PipelineLayout, TrainingPlan
+from tonnage.spec import AttentionKernel, Cluster, PipelineLayout, Rollout, TrainingPlan
 
 DEFAULT_SEQUENCE_LENGTH = 4096
 LOSS = ("full", "chunked", "fused")
@@ -98,7 +99,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         check_size(name, getattr(o, name))
     runtime = _runtime(cluster, o, q)
     o = scaled_by_recipe(runtime, o)
-    sizes = parallel_sizes(model, cluster, runtime, o.sequence_length or _usual_length(model), o, q)
+    sizes = parallel_sizes(model, cluster, runtime, o.sequence_length or stated_length(o) or _usual_length(model), o, q)
     facts = facts_of(model, runtime, o, says_why=q.is_read)
     check_parallel(facts, sizes | {"accelerators": cluster.size}, o)
     length = _sequence_length(model, o, q)
@@ -163,7 +164,8 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         **uneven_ranks(model, runtime, sizes, o, q),
         **(own_options(request) | framework_options(model, runtime, sizes, model_code, o, q)),
         tuning=tuning,
-        post_training=objective_of(model, runtime, tuning.method, o, q),
+        post_training=(objective := objective_of(model, runtime, tuning.method, o, q)),
+        rollout=_rollout(objective.objective, runtime, of_batch | {"micro_batch_size": micro, "count": count}, o, q),
         **offload,
         **own_sharding_options(request),
     )
@@ -182,6 +184,16 @@ def _recipe(runtime: TrainingRuntime, usual: str, why: str, o: TrainingOptions, 
             name=o.precision,
         )
     return TRAINING_RECIPES[q.take("precision", o.precision, usual, "default", why)]
+
+
+def _rollout(
+    objective: str, runtime: TrainingRuntime, sizes: dict[str, int], o: TrainingOptions, q: Question
+) -> Rollout:
+    """What a step generates, of objectives that do."""
+    if not generates(objective):
+        return Rollout()
+    batch = sizes["micro_batch_size"] * sizes["count"] * sizes["data_parallel_size"]
+    return rollout_of(objective, runtime, sizes["sequence_length"], batch, o, q)
 
 
 def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
@@ -284,7 +296,11 @@ def _sequence_length(model: Model, o: TrainingOptions, q: Question) -> int:
         if model.context
         else "the model names no context"
     )
-    length = q.take("sequence_length", o.sequence_length, _usual_length(model), "model", why)
+    usual = _usual_length(model)
+    origin: Origin = "model"
+    if stated := stated_length(o):
+        usual, origin, why = stated, "default", "prompt_length + max_completion_length"
+    length = q.take("sequence_length", o.sequence_length, usual, origin, why)
     check_positions(model, length, "sequence_length")
     if q.is_read and model.context and length > model.context:
         q.warn(

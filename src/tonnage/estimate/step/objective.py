@@ -10,6 +10,7 @@ from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.communication import copies
+from tonnage.estimate.step.rollout_options import GENERATIONS, check_unused, generates
 from tonnage.formulas import memory as f
 from tonnage.kernel.errors import InvalidPlan, NotApplicable, TonnageError
 from tonnage.kernel.formula import Number
@@ -34,17 +35,21 @@ class Objective(Struct, frozen=True):
 OBJECTIVES = {
     "sft": Objective(),
     "dpo": Objective(sequences=2, beside=("reference model",)),  # chosen and rejected in one pass
+    "online-dpo": Objective(sequences=2, beside=("reference model", "reward model")),  # two completions of a prompt
     "grpo": Objective(),  # beta 0 by default: no reference
+    "dapo": Objective(),  # grpo without a KL divergence
+    "rloo": Objective(beside=("reference model",)),
     "ppo": Objective(beside=("reference model", "reward model"), critic=True),
     "distillation": Objective(beside=("teacher",)),
 }
-GENERATIONS = 8
-NO_REFERENCE = {
-    "grpo": (
-        "TRL, trl/trainer/grpo_config.py: beta is 0.0, so that no reference model is loaded; another beta holds "
-        "one, unless adapters train"
-    )
-}
+GRPO_REFERENCE = (
+    "TRL, trl/trainer/grpo_config.py: beta is 0.0, so that no reference model is loaded; another beta holds "
+    "one, unless adapters train"
+)
+NO_REFERENCE = {"grpo": GRPO_REFERENCE, "dapo": GRPO_REFERENCE}
+REFERENCE = "reference model"
+# Coefficients of the KL divergence: TRL, trl/trainer/{grpo,rloo,ppo}_config.py.
+BETA = {"grpo": 0.0, "dapo": 0.0, "rloo": 0.05, "ppo": 0.05}
 
 
 def objective_of(model: Model, runtime: TrainingRuntime, method: str, o: TrainingOptions, q: Question) -> PostTraining:
@@ -72,10 +77,18 @@ def objective_of(model: Model, runtime: TrainingRuntime, method: str, o: Trainin
             "teacher",
             ("objective",),
         )
-    if o.engine_memory_share is not None and name not in ("grpo", "ppo"):
+    check_unused(name, o)
+    if o.beta is not None and name not in BETA:
+        raise NotApplicable(
+            Message("{@beta} belongs to objectives {able}. Got it with {name}.", able=listed(BETA), name=name),
+            "beta",
+            ("objective",),
+        )
+    if o.engine_memory_share is not None and not generates(name):
         raise NotApplicable(
             Message(
-                "{@engine_memory_share} belongs to objectives that generate: grpo, ppo. Got it with {name}.",
+                "{@engine_memory_share} belongs to objectives that generate: {able}. Got it with {name}.",
+                able=listed(GENERATIONS),
                 name=name,
             ),
             "engine_memory_share",
@@ -91,8 +104,8 @@ def objective_of(model: Model, runtime: TrainingRuntime, method: str, o: Trainin
         )
     teacher_hidden_size, share = 0, 0.0
     beside_models = []
-    for candidate in chosen.beside:
-        if candidate == "reference model" and method in ("lora", "dora"):
+    for candidate in _beside(name, chosen, o, q):
+        if candidate == REFERENCE and method in ("lora", "dora"):
             continue
         if candidate == "teacher":
             teacher = _teacher(model, o, q)
@@ -112,20 +125,10 @@ def objective_of(model: Model, runtime: TrainingRuntime, method: str, o: Trainin
         q.put(
             "models_beside",
             "none",
-            "runtime" if name == "grpo" else "default",
+            "runtime" if name in NO_REFERENCE else "default",
             NO_REFERENCE.get(name, "the model without its adapters is the reference"),
         )
-    if name == "grpo":
-        q.put(
-            "num_generations",
-            GENERATIONS,
-            "runtime",
-            (
-                "TRL, trl/trainer/grpo_config.py: completions of one prompt, each a row of the global batch, "
-                "which is a multiple of it"
-            ),
-        )
-    if name in ("grpo", "ppo"):
+    if generates(name):
         share = q.take(
             "engine_memory_share",
             o.engine_memory_share,
@@ -148,6 +151,19 @@ def objective_of(model: Model, runtime: TrainingRuntime, method: str, o: Trainin
         teacher_hidden_size=teacher_hidden_size,
         engine_memory_share=share,
     )
+
+
+def _beside(name: str, chosen: Objective, o: TrainingOptions, q: Question) -> tuple[str, ...]:
+    """Models that do not train: a reference where the KL divergence counts."""
+    if name not in BETA:
+        return chosen.beside
+    beta = BETA[name]
+    if o.beta is not None:
+        if o.beta < 0:
+            raise InvalidPlan("{@beta} must not be negative. Got {beta}.", beta=o.beta)
+        beta = q.put("beta", o.beta, "given")
+    others = tuple(candidate for candidate in chosen.beside if candidate != REFERENCE)
+    return (REFERENCE, *others) if beta else others
 
 
 def _cannot_speak(model: Model) -> str:

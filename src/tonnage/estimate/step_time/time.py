@@ -242,9 +242,15 @@ def check_timed(objective: str, runtime: str) -> None:
     """MissingDatum where nobody knows the time of a step, whatever the sizes of the plan are."""
     if objective != "sft":
         raise MissingDatum(
-            "the time of objective {objective} is not estimated: it depends on generation and on other models.",
+            "the time of objective {objective} depends on generation and on other models: train estimates it, searches "
+            "do not.",
             objective=objective,
         )
+    check_timed_runtime(runtime)
+
+
+def check_timed_runtime(runtime: str) -> None:
+    """MissingDatum where nobody knows how fast a runtime's kernels are."""
     if not training_runtime(runtime).is_timed:
         raise MissingDatum(
             "the time of runtime {runtime} is not estimated: the speed of its kernels is not published.",

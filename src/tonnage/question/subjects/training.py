@@ -6,12 +6,12 @@ from tonnage.question.choices import runtimes
 from tonnage.question.forms import count, number, ranged, rate, size, word
 from tonnage.question.option import MEMORY, PARALLELISM, TRAINING, Usual, described, option
 from tonnage.question.subjects.model import INTER_NODE, INTRA_NODE
-from tonnage.question.subjects.training_numerics import Numerics
+from tonnage.question.subjects.rollout import RolloutOptions
 
 # ---- Of a training run: what trains, the layers of pipeline stages, and what is offloaded.
 
 
-class Method(Numerics, frozen=True, kw_only=True):
+class Method(RolloutOptions, frozen=True, kw_only=True):
     """Adapters, layers of stages and offloading: the third part of TrainingOptions."""
 
     method: Annotated[

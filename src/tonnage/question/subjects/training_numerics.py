@@ -354,19 +354,19 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
     objective: Annotated[
         str | None,
         option(
-            "what training is for: sft (or pre-training), dpo, grpo, ppo or distillation",
+            "what training is for: sft (or pre-training), dpo, online-dpo, grpo, dapo, rloo, ppo or distillation",
             word,
             unit="name",
             default="sft",
-            choices=("sft", "dpo", "grpo", "ppo", "distillation"),
-            usual=Usual(TRAINING, "sft, dpo, grpo, ppo, distillation", "NAME", place=1),
+            choices=("sft", "dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo", "distillation"),
+            usual=Usual(TRAINING, "sft, dpo, grpo, ppo, distillation, ...", "NAME", place=1),
         ),
     ] = None
     teacher: Annotated[str | None, option("the model that distillation learns from", word, unit="model")] = None
     engine_memory_share: Annotated[
         float | None,
         option(
-            "part of the memory that an engine takes which generates on the same accelerators (grpo, ppo)",
+            "part of the memory that an engine takes which generates on the same accelerators (grpo, ppo, ...)",
             number,
             unit="share",
             default="0",

@@ -73,6 +73,8 @@ def add_training(page: Page, document: Mapping[str, Any]) -> None:
         f"MFU {percent(run['mfu']['value'])} %",
         say("bound by {what}", what=say_as("bound", run["bound_by"])),
     ]
+    if "rollout_share" in run:
+        parts.insert(2, say("rollout {share} %", share=percent(run["rollout_share"]["value"])))
     lines = [say(", ").join(parts)]
     if "seconds" in run:
         lines.append(_whole_run(run))
@@ -154,7 +156,7 @@ def training_next(document: Mapping[str, Any], *, fits: bool) -> str:
     """
     question = document["question"]
     on = str(value_of(question, "on"))
-    if "step_time" not in document:
+    if "step_time" not in document or str(value_of(question, "objective", "sft")) != "sft":  # searches time sft alone
         free = next((name for name in LARGEST if question.get(name, {}).get("from") not in ASKED), None)
         if free is None or not fits:
             return ""

@@ -217,6 +217,8 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     flavours: Mapping[str, str] = {}
     #: Model codes whose attention is known to keep packed sequences apart.
     packs: tuple[str, ...] = (PEFT_CODE,)
+    # whether frameworks of reinforcement learning pack completions that it trains on, where nobody says otherwise
+    packs_completions: bool = False
     #: TRL's trainers run on it, so that other models may stand beside the trained one.
     takes_objectives: bool = False
     #: Its own code can recompute by operation.

@@ -180,6 +180,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     memory_share: float | None
     #: What a pass takes at most; the first that holds of an accelerator counts.
     limits: tuple[BatchLimit, ...]
+    #: What frameworks of reinforcement learning call it where they generate with it; empty: they do not.
+    rollout: str = ""
     #: Its KV cache in blocks; None: it has another form.
     paging: Paging | None
     #: Bytes of every rank.

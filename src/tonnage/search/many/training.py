@@ -184,8 +184,10 @@ class _HostsTooSmall(Exception):
 
 def _of_group(rows: Sequence[TrainingRow], plan: TrainingPlan) -> list[Figures]:
     """The figures of rows that are one plan of arrays. Where the group as a whole has none, or the hosts may hold too
-    little for some of them, each is asked alone.
+    little for some of them, each is asked alone, as are those whose step generates or runs other models.
     """
+    if plan.post_training.objective != "sft":
+        return [_alone(row) for row in rows]
     try:
         return rows_of(_figures(rows[0], plan, [_usable(row) for row in rows]), len(rows))
     except (TonnageError, _HostsTooSmall):

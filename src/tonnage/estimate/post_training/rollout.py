@@ -1,0 +1,280 @@
+"""Rollouts: all completions of a step on the replicas of the rollout engine, from the first prompt until the longest
+has ended.
+"""
+
+from functools import cached_property
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.estimate.load import Policy
+from tonnage.estimate.plan.validity import shares_heads
+from tonnage.estimate.post_training.lengths import completions
+from tonnage.estimate.serving.memory import ServingMemory, serving_memory
+from tonnage.estimate.serving_time.forward_pass import PassTime
+from tonnage.estimate.serving_time.times import Drafted, pass_time, policy, pool_tokens
+from tonnage.formulas import post_training as f
+from tonnage.kernel.errors import InvalidPlan, MissingDatum
+from tonnage.kernel.term import Term
+from tonnage.runtimes import ServingRuntime, serving_runtime
+from tonnage.spec import Cluster, Load, Rollout, ServingPlan, TrainingPlan
+
+if TYPE_CHECKING:
+    from tonnage.estimate.load import Simulated
+    from tonnage.estimate.post_training.lengths import Numbers
+
+# Part of the memory of an engine that takes turns with training: veRL, verl/trainer/config/rollout/rollout.yaml,
+# gpu_memory_utilization 0.5.
+TURNS_SHARE = 0.5
+# Seconds of a pass for each request whose tokens come with their log-probability, as updates need them: vLLM, pull
+# request 57442: 13,583 instead of 18,645 tokens/s with 64 requests of Qwen2.5-0.5B on an L20.
+LOG_PROBABILITY = 1 / 13_583 - 1 / 18_645
+BULK = 0.9  # of the completions; the others are the tail
+BLOCK = 16  # tokens of a block of the prefix cache: vLLM, vllm/config/cache.py
+SOURCE = "estimate/load: continuous batching, one request after the other"
+
+
+class Rollouts:
+    """The rollouts of one step. `held_bytes`: what training keeps on an accelerator while the engine runs on it."""
+
+    def __init__(self, model: Model, plan: TrainingPlan, cluster: Cluster, held_bytes: float):
+        self.model, self.plan, self.rollout, self.held_bytes = model, plan, plan.rollout, held_bytes
+        self.cluster = rollout_cluster(plan.rollout, cluster)
+
+    # ---- the engine ----
+
+    @cached_property
+    def engine(self) -> ServingRuntime:
+        return serving_runtime(self.rollout.rollout_engine, self.rollout.rollout_engine_version)
+
+    @property
+    def is_colocated(self) -> bool:
+        """Whether the engine takes turns with training on the same accelerators."""
+        return not self.rollout.rollout_accelerators
+
+    @cached_property
+    def share(self) -> float | None:
+        """The part of the accelerator's memory that the engine takes; None: its own default."""
+        if not self.is_colocated:
+            return None
+        if stated := self.plan.post_training.engine_memory_share:
+            return stated
+        usable = self.cluster.accelerator.memory.usable_bytes
+        return max(min(TURNS_SHARE, 1 - self.held_bytes / usable), 0.0)
+
+    @cached_property
+    def served(self) -> tuple[ServingPlan, int | None]:
+        """The plan of a replica, and the tokens that its cache holds: the fewest tensor ranks that hold the model and a
+        longest request. Where training leaves too little, its states go to the host.
+        """
+        shares = [self.share]
+        if self.is_colocated and not self.plan.post_training.engine_memory_share:
+            shares.append(TURNS_SHARE)
+        for share in shares:
+            for ranks in self._ranks():
+                plan = self._plan(ranks, share)
+                memory = serving_memory(self.model, plan, self.cluster.accelerator)
+                pool = self._pool(plan, memory, share)
+                if pool is None or pool >= self._longest:
+                    return plan, pool
+        raise MissingDatum(
+            "the time of rollouts is not estimated: no replica of {engine} on {cluster} holds the model and one "
+            "completion of {tokens:,} tokens.",
+            engine=self.engine.name,
+            cluster=self.cluster.name,
+            tokens=int(self._longest),
+        )
+
+    @cached_property
+    def taken(self) -> float:
+        """The part of the memory that the engine takes in the end, 0 to 1."""
+        share = self.served[0].gpu_memory_utilization
+        return share if share is not None else self.share or 0.0
+
+    @property
+    def _longest(self) -> float:
+        return float(self.rollout.prompt_length + self.rollout.max_completion_length)
+
+    def _ranks(self) -> list[int]:
+        size, stated = self.cluster.size, self.rollout.rollout_tensor_parallel_size
+        if stated is None:
+            return [t for t in (2**k for k in range(size.bit_length())) if not size % t and shares_heads(self.model, t)]
+        if size % stated or not shares_heads(self.model, stated):
+            raise InvalidPlan(
+                "{@rollout_tensor_parallel_size} must divide the {size} accelerators that generate, and the heads of "
+                "{model}. Got {stated}.",
+                size=size,
+                model=self.model.name,
+                stated=stated,
+            )
+        return [stated]
+
+    def _plan(self, ranks: int, share: float | None) -> ServingPlan:
+        replicas = self.cluster.size // ranks
+        return ServingPlan.of_fields(
+            context=int(self._longest),
+            tensor_parallel_size=ranks,
+            data_parallel_size=replicas,
+            weights="bf16" if self.model.quantization else None,
+            kv_cache="bf16",
+            engine=self.engine.name,
+            engine_version=self.rollout.rollout_engine_version,
+            max_num_seqs=self.rollout.rollout_max_num_seqs,
+            gpu_memory_utilization=share if self.engine.share_of != "nothing" else None,
+            links=self.plan.links,
+        )
+
+    def _pool(self, plan: ServingPlan, memory: ServingMemory, share: float | None) -> int | None:
+        usable = self.cluster.accelerator.memory.usable_bytes
+        load = Load(input_tokens=self.rollout.prompt_length, output_tokens=self.rollout.max_completion_length)
+        if not self.engine.queues and memory.memory.value > usable * (1 if share is None else share):
+            return 0
+        return pool_tokens(self.model, plan, self.cluster, memory, usable, load)
+
+    @cached_property
+    def passes(self) -> PassTime | Drafted:
+        """The clock of a replica. MissingDatum where nobody knows it."""
+        passes = pass_time(self.model, self.served[0], self.cluster)
+        if not passes.knows_prompts:
+            raise MissingDatum(
+                "no source gives a peak of {chip}: the time of prompts needs it.", chip=self.cluster.accelerator.name
+            )
+        if isinstance(passes, PassTime) and self.engine.queues:
+            passes.engine = replace(passes.engine, request=passes.engine.request + LOG_PROBABILITY)
+        return passes
+
+    @cached_property
+    def policy(self) -> Policy:
+        plan, pool = self.served
+        return policy(plan, self.cluster.accelerator, pool)
+
+    # ---- the completions ----
+
+    @cached_property
+    def count(self) -> Term:
+        """Completions of a step."""
+        rollout = self.rollout
+        return Term.of("rollouts", f.rollouts_per_step, n_prompts=rollout.prompts_per_step, G=rollout.num_generations)
+
+    @property
+    def replicas(self) -> int:
+        return int(self.served[0].data_parallel_size)
+
+    def drained(self, steps: int) -> "Simulated":
+        """The completions of so many steps that wait at once on the replica that has most and the longest of them,
+        until all have ended.
+        """
+        import numpy as np
+
+        from tonnage.estimate.load import Requests, simulate
+
+        total = int(self.count.value) * steps
+        own = -(-total // self.replicas)
+        lengths = self._fullest(completions(self.rollout, own))
+        lengths[-1] = max(completions(self.rollout, min(total, 1 << 16))[-1], lengths[-1])
+        if not self.engine.queues:  # a batch of generate runs until its longest ends
+            lengths = np.full(own, lengths[-1])
+        order = np.random.default_rng(0).permutation(own)
+        prompt = round(self.rollout.prompt_length)
+        first = np.arange(own) % self.rollout.num_generations == 0
+        cached = np.where(first | (not self.engine.queues), 0, max((prompt - 1) // BLOCK * BLOCK, 0))
+        requests = Requests(
+            arrival=np.zeros(own),
+            input_tokens=np.full(own, prompt),
+            output_tokens=lengths[order],
+            cached=cached,
+        )
+        return simulate(self.passes, self.policy, requests)
+
+    def _fullest(self, lengths: "Numbers") -> "Numbers":
+        """Lengths of the replica that drew the longest completions: as far above the mean as the highest of so many
+        independent draws is expected to be.
+        """
+        import numpy as np
+
+        if self.replicas < 2 or lengths[0] == lengths[-1]:
+            return lengths
+        above = NormalDist().inv_cdf(1 - 1 / (self.replicas + 1)) / np.sqrt(len(lengths))
+        factor = 1 + max(above, 0.0) * float(lengths.std() / lengths.mean())
+        longest = int(self.rollout.max_completion_length)
+        return np.minimum(np.rint(lengths * factor), longest).astype(int)
+
+    @cached_property
+    def alone(self) -> "Simulated":
+        """The completions of one step, of which none is left when the next begin."""
+        return self.drained(1)
+
+    @cached_property
+    def term(self) -> Term:
+        """Seconds of the rollouts of a step."""
+        late = self.rollout.async_steps
+        parts = [self._overlapping(1 + late)] if late else self._drain()
+        if self.rollout.tool_seconds:
+            n_turns = self.rollout.rollout_turns
+            parts.append(Term.of("tool waits", f.tool_wait_seconds, n_turns=n_turns, tau=self.rollout.tool_seconds))
+        return Term.sum("rollout", *parts)
+
+    def _drain(self) -> list[Term]:
+        import numpy as np
+
+        seconds = self.alone.seconds
+        bulk = float(np.quantile(self.alone.finished, BULK, method="lower"))
+        return [
+            self._simulated("until 90 % of the completions have ended", bulk),
+            self._simulated("last 10 % of the completions", seconds - bulk),
+        ]
+
+    def _overlapping(self, steps: int) -> Term:
+        """Completions of later steps fill the places of those that have ended, so that the tail of one step runs beside
+        the next.
+        """
+        seconds = min(self.drained(steps).seconds / steps, self.alone.seconds)
+        return self._simulated("completions, in a queue that never empties", seconds)
+
+    def _simulated(self, name: str, seconds: float) -> Term:
+        parameters: dict[str, Any] = {
+            "replicas": self.replicas,
+            "tensor_parallel_size": int(self.served[0].tensor_parallel_size),
+            "completions_of_a_replica": len(self.alone.output_tokens),
+            "mean_tokens": float(self.alone.output_tokens.mean()),
+            "longest_tokens": int(self.alone.output_tokens.max()),
+        }
+        return Term.by(
+            name,
+            seconds,
+            "seconds",
+            basis="analytic",
+            source=SOURCE,
+            version="1",
+            procedure="all completions of a step wait at once; the replica with most and the longest is simulated",
+            **parameters,
+        )
+
+
+def rollout_cluster(rollout: Rollout, cluster: Cluster) -> Cluster:
+    """The accelerators that generate: those that train, or others of the same kind."""
+    apart, per_node = rollout.rollout_accelerators, cluster.accelerators_per_node
+    if not apart:
+        return cluster
+    if apart <= per_node:
+        return replace(cluster, num_nodes=1, accelerators_per_node=apart)
+    if apart % per_node:
+        raise InvalidPlan(
+            "{@rollout_accelerators} beyond one node must fill nodes of {per_node}. Got {apart}. Nearest: {near}.",
+            per_node=per_node,
+            apart=apart,
+            near=max(round(apart / per_node), 1) * per_node,
+        )
+    return replace(cluster, num_nodes=apart // per_node)
+
+
+def whole_cluster(rollout: Rollout, cluster: Cluster) -> Cluster:
+    """The accelerators that train and those that generate, as one machine."""
+    apart, per_node = rollout.rollout_accelerators, cluster.accelerators_per_node
+    if not apart:
+        return cluster
+    if apart % per_node and cluster.num_nodes == 1:
+        return replace(cluster, accelerators_per_node=per_node + apart)
+    return replace(cluster, num_nodes=cluster.num_nodes + -(-apart // per_node))

@@ -1,0 +1,236 @@
+"""What a step of reinforcement learning generates: from the options to a `Rollout`, with the frameworks' defaults.
+
+Sources of defaults, looked up 2026-11-29: TRL 1.16, trl/trainer/{grpo,rloo,ppo,online_dpo}_config.py; veRL,
+verl/trainer/config/ppo_trainer.yaml and rollout/rollout.yaml; NeMo RL, examples/configs/grpo_math_1B.yaml.
+"""
+
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.plan.rule import check_size
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.errors import InvalidPlan, NotApplicable
+from tonnage.kernel.message import Message, listed, option_name
+from tonnage.kernel.registry import unknown
+from tonnage.runtimes import ServingRuntime, TrainingRuntime, serving_runtime, serving_runtimes
+from tonnage.spec import Rollout
+
+TRL = "TRL, trl/trainer/{grpo,rloo,online_dpo}_config.py"
+VERL = "veRL, verl/trainer/config/ppo_trainer.yaml"
+# Completions of one prompt: TRL's num_generations of each trainer; veRL's rollout.n for PPO.
+GENERATIONS = {"grpo": 8, "dapo": 8, "rloo": 2, "online-dpo": 2, "ppo": 1}
+PROMPT = 512  # tokens: data.max_prompt_length
+SIZES = (
+    "prompts_per_step",
+    "num_generations",
+    "prompt_length",
+    "max_completion_length",
+    "mean_completion_length",
+    "rollout_tensor_parallel_size",
+    "rollout_max_num_seqs",
+    "rollout_turns",
+    "ppo_epochs",
+)
+OWN = (  # options that belong to objectives that generate
+    *SIZES,
+    "completion_spread",
+    "rollout_engine",
+    "rollout_engine_version",
+    "rollout_accelerators",
+    "async_steps",
+    "tool_seconds",
+    "sequence_packing",
+)
+
+
+def generates(objective: str) -> bool:
+    """Whether a step of this objective generates what it trains on."""
+    return objective in GENERATIONS
+
+
+def usual_prompt(sequence_length: int) -> int:
+    """Tokens of a prompt where nobody says them."""
+    return max(min(PROMPT, sequence_length // 2), 1)
+
+
+def stated_length(o: TrainingOptions) -> int | None:
+    """The sequence that prompt and longest completion make, where they are said and the sequence is not."""
+    if o.sequence_length is not None or o.max_completion_length is None or not generates(o.objective or "sft"):
+        return None
+    return (o.prompt_length or usual_prompt(2 * o.max_completion_length)) + o.max_completion_length
+
+
+def rollout_engine(name: str) -> ServingRuntime:
+    """The serving runtime that an option of this name means."""
+    engines = {runtime.rollout: runtime for runtime in map(serving_runtime, serving_runtimes()) if runtime.rollout}
+    if name not in engines:
+        raise unknown("rollout engine", name, engines)
+    return engines[name]
+
+
+def check_unused(objective: str, o: TrainingOptions) -> None:
+    """Options of rollouts need an objective that generates."""
+    for name in OWN:
+        if getattr(o, name) is not None and not generates(objective):
+            raise NotApplicable(
+                Message(
+                    "{option} belongs to objectives that generate: {able}. Got it with {name}.",
+                    option=option_name(name),
+                    able=listed(GENERATIONS),
+                    name=objective,
+                ),
+                name,
+                ("objective",),
+            )
+
+
+def rollout_of(
+    objective: str, runtime: TrainingRuntime, sequence_length: int, global_batch: int, o: TrainingOptions, q: Question
+) -> Rollout:
+    """What a step generates. `global_batch`: rows of one optimizer step, of pairs with online-dpo."""
+    for name in SIZES:
+        check_size(name, getattr(o, name))
+    engine = q.take("rollout_engine", o.rollout_engine, "vllm", "default", "what veRL, NeMo RL and OpenRLHF run")
+    served = rollout_engine(engine)
+    completions = _completions(objective, o, q)
+    rows = 1 if objective == "online-dpo" else completions
+    prompts = _prompts(global_batch, rows, o, q)
+    prompt, longest, mean = _lengths(sequence_length, o, q)
+    alike = mean == longest
+    spread = 0.0
+    if not alike:
+        why = "each token ends a completion with the same probability"
+        spread = q.take("completion_spread", o.completion_spread, 1.0, "default", why)
+    elif o.completion_spread:
+        raise InvalidPlan(
+            "{@completion_spread} needs {@mean_completion_length} below {@max_completion_length}, {longest}. Got "
+            "{spread} alone.",
+            longest=longest,
+            spread=o.completion_spread,
+        )
+    if not 0 <= spread <= 5:
+        raise InvalidPlan("{@completion_spread} must be between 0 and 5. Got {spread}.", spread=spread)
+    apart = q.take(
+        "rollout_accelerators", o.rollout_accelerators, 0, "default", "generation runs on those that train, in turn"
+    )
+    late = q.take("async_steps", o.async_steps, 0, "default", "rollouts are of the newest weights")
+    if late and not apart:
+        raise InvalidPlan(
+            "{@async_steps} above 0 needs accelerators that generate while others train: {@rollout_accelerators}. Got "
+            "{late} without them.",
+            late=late,
+        )
+    turns, waits = o.rollout_turns or 1, o.tool_seconds or 0.0
+    if o.rollout_turns is not None:
+        q.put("rollout_turns", turns, "given")
+    if o.tool_seconds is not None:
+        if waits < 0:
+            raise InvalidPlan("{@tool_seconds} must not be negative. Got {waits}.", waits=waits)
+        if turns < 2:
+            raise InvalidPlan("{@tool_seconds} needs {@rollout_turns} of 2 or more. Got {turns}.", turns=turns)
+        q.put("tool_seconds", waits, "given")
+    serving_runtime(served.name, o.rollout_engine_version or "")  # the version must be one that is known
+    for name in ("rollout_engine_version", "rollout_tensor_parallel_size", "rollout_max_num_seqs"):
+        if getattr(o, name) is not None:
+            q.put(name, getattr(o, name), "given")
+    packs = runtime.packs_completions
+    return Rollout(
+        prompts_per_step=prompts,
+        num_generations=completions,
+        prompt_length=prompt,
+        max_completion_length=longest,
+        mean_completion_length=mean,
+        completion_spread=spread,
+        rollout_engine=served.name,
+        rollout_engine_version=o.rollout_engine_version or "",
+        rollout_accelerators=apart,
+        rollout_tensor_parallel_size=o.rollout_tensor_parallel_size,
+        rollout_max_num_seqs=o.rollout_max_num_seqs,
+        async_steps=late,
+        rollout_turns=turns,
+        tool_seconds=waits,
+        ppo_epochs=q.take("ppo_epochs", o.ppo_epochs, 1, "default", "veRL: ppo_epochs 1; TRL: num_iterations 1"),
+        sequence_packing=q.take(
+            "sequence_packing",
+            o.sequence_packing,
+            packs,
+            "default",
+            "NeMo RL and veRL pack under Megatron" if packs else "TRL pads to the longest",
+        ),
+    )
+
+
+def _completions(objective: str, o: TrainingOptions, q: Question) -> int:
+    usual = GENERATIONS[objective]
+    if objective == "online-dpo" and o.num_generations not in (None, usual):
+        raise InvalidPlan(
+            "objective online-dpo compares two completions of a prompt: {@num_generations} must be 2. Got {given}.",
+            given=o.num_generations,
+        )
+    why = (
+        Message("{source}: completions of one prompt, each a row of the global batch", source=TRL)
+        if objective != "ppo"
+        else Message("{source}: rollout.n", source=VERL)
+    )
+    return int(q.take("num_generations", o.num_generations, usual, "runtime", why))
+
+
+def _prompts(global_batch: int, rows: int, o: TrainingOptions, q: Question) -> int:
+    """Prompts of a step; their rows make one or more global batches."""
+    if o.prompts_per_step is None:
+        if o.num_generations is not None and global_batch % rows:
+            raise InvalidPlan(
+                "the global batch, {global_batch}, must be a multiple of {@num_generations}. Got {rows}.",
+                global_batch=global_batch,
+                rows=rows,
+            )
+        prompts = max(global_batch // rows, 1)
+        return int(q.put("prompts_per_step", prompts, "default", "global batch / num_generations: one update a step"))
+    total = o.prompts_per_step * rows
+    if total % global_batch:
+        near = max(round(total / global_batch), 1) * global_batch / rows
+        raise InvalidPlan(
+            "{@prompts_per_step} x completions, {total}, must be a multiple of the global batch, {global_batch}. Got "
+            "{prompts}. Nearest: {near:g}.",
+            total=total,
+            global_batch=global_batch,
+            prompts=o.prompts_per_step,
+            near=near,
+        )
+    return int(q.put("prompts_per_step", o.prompts_per_step, "given"))
+
+
+def _lengths(sequence_length: int, o: TrainingOptions, q: Question) -> tuple[int, int, int]:
+    """Tokens of a prompt, of the longest completion, and of the mean one."""
+    usual = usual_prompt(sequence_length)
+    if o.max_completion_length is not None:
+        usual = max(min(usual, sequence_length - o.max_completion_length), 1)
+    why = Message("{source}: max_prompt_length 512, at most half of the sequence", source=VERL)
+    prompt = q.take("prompt_length", o.prompt_length, usual, "default", why)
+    longest = q.take(
+        "max_completion_length",
+        o.max_completion_length,
+        max(sequence_length - prompt, 1),
+        "default",
+        "what the sequence leaves beside the prompt",
+    )
+    if prompt + longest > sequence_length:
+        raise InvalidPlan(
+            "{@prompt_length} and {@max_completion_length} must fit into the sequence of {sequence_length} tokens. Got "
+            "{prompt} and {longest}.",
+            sequence_length=sequence_length,
+            prompt=prompt,
+            longest=longest,
+        )
+    mean = q.take(
+        "mean_completion_length",
+        o.mean_completion_length,
+        longest,
+        "default",
+        "not said: every completion has the maximum, so that the time is an upper bound",
+    )
+    if mean > longest:
+        raise InvalidPlan(
+            "{@mean_completion_length} must be at most {@max_completion_length}, {longest}. Got {mean}.",
+            longest=longest,
+            mean=mean,
+        )
+    return prompt, longest, mean
