@@ -40,19 +40,25 @@ def between_phases_seconds(tau, share_gap):
     return tau * share_gap / (1 - share_gap)
 
 
-@formula(unit="", source="Sheng2024, fig. 1: generation is a phase of the step")
+@formula(unit="", source="Sheng2024, abstract: generation is a phase of the step")
 def rollout_share(tau, tau_step):
     """Part of a step of tau_step that its rollouts take, tau."""
     return tau / tau_step
 
 
-@formula(unit="bytes", source="Sheng2024, sec. 5: training states leave the accelerator while the engine generates")
+@formula(
+    unit="bytes",
+    source="veRL, its documentation and code: training states leave the accelerator while the engine generates",
+)
 def leaving_bytes(M, u, U):
     """Bytes of M training states that do not fit into memory U beside an engine that takes the part u of it."""
     return M - (1 - u) * U
 
 
-@formula(unit="bytes", source="Sheng2024, sec. 5: training states leave the accelerator while the engine generates")
+@formula(
+    unit="bytes",
+    source="veRL, its documentation and code: training states leave the accelerator while the engine generates",
+)
 def staying_bytes(u, U):
     """What an engine that takes the part u of memory U leaves for training states."""
     return (1 - u) * U

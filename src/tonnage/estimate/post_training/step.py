@@ -39,8 +39,10 @@ KEEPS_OLD = ("grpo", "dapo", "rloo", "ppo")
 BETWEEN = 0.03
 HELD = ("weights", "optimizer")  # what training keeps between steps
 WEIGHT = 2  # bytes of a weight that goes to the engine
-HOST_SOURCE = "Sheng2024, sec. 5: training states leave the accelerator while the engine generates"
-SYNC_SOURCE = "Sheng2024, sec. 5.3: each rank of the engine gathers its weights from the shards of training"
+HOST_SOURCE = "veRL, its documentation and code: training states leave the accelerator while the engine generates"
+SYNC_SOURCE = (
+    "veRL, its documentation and code: each rank of the engine gathers its weights from the shards of training"
+)
 
 
 class Batch(Struct, frozen=True):
