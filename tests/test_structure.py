@@ -155,7 +155,7 @@ def test_every_module_has_a_layer():
 # The formatter gives each argument of a long call its line, so a file is long before it is hard to read. How many
 # statements a function may have is the linter's to say (PLR0915).
 MAX_LINES = 550
-TABLES = ("numerics/precisions.py",)
+TABLES = ("numerics/precisions.py", "api/options.py")  # the second is written by scripts/option_types.py
 
 
 def test_files_stay_under_550_lines():

@@ -117,7 +117,7 @@ def test_in_chinese_every_word_but_what_is_typed_is_chinese(run):
     ("typed", "meant"),
     [
         ("--prefix-cache 0.5", "--cached-tokens"),
-        ("--speculative eagle3", "--draft-model or --draft-tokens"),
+        ("--speculative-decoding eagle3", "--speculative"),
         ("--disaggregated", "--prefill-replicas"),
         ("--num-users 30", "--concurrency"),
         ("--ttft-slo 1s", "--ttft"),

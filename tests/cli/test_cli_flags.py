@@ -178,7 +178,11 @@ def test_a_refused_option_is_answered_with_its_own_row(run, tool, flag):
             '--speculative-config={"num_speculative_tokens":3,"model":"llama-3.2-1b"}',
             "note: read --speculative-config as --draft-tokens 3 --draft-model llama-3.2-1b",
         ),
-        ("serve", '--speculative-config {"method":"ngram"}', "Write --draft-model NAME"),
+        (
+            "serve",
+            '--speculative-config {"method":"ngram"}',
+            "note: read --speculative-config as --speculative ngram",
+        ),
         ("train", "--lora-alpha 32", "note: left out --lora-alpha: no part of what is estimated"),
         (
             "train",

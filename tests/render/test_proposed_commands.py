@@ -9,7 +9,7 @@ import tonnage.cli
 
 ASKED = (
     ("train qwen3-8b --on 4xH100 --objective grpo", "next"),
-    ("train qwen3-8b --on 8xH100 --objective grpo --tokens 1B --deadline 3d", "next"),
+    ("train qwen3-8b --on 8xH100 --objective grpo --tokens 1B --deadline 3d", "try"),
     ("train qwen3-8b --on 8xH100 --objective dpo --micro-batch-size 2", "next"),
     ("train qwen3-8b --on RTX-4090 --objective grpo", "try"),
     ("train llama-3.1-8b --on 8xH100 --tokens 1T --deadline 30d --lora-rank 16 --method lora", "try"),

@@ -106,6 +106,6 @@ def _index() -> tuple[tuple[tuple[str, ...], str], ...]:
 
 def split_words(text: str) -> list[str]:
     """ "H100 80 GB SXM" -> h100, 80gb, sxm; "8xH100" -> h100."""
-    text = re.sub(r"\b\d+\s*x\s*(?=[a-z])", " ", text.lower())
+    text = re.sub(r"(?<!\.)\b\d+\s*x\s*(?=[a-z])", " ", text.lower())
     text = re.sub(r"(\d)\s*(?:gib|gb|g)\b", r"\1gb ", text)
     return re.findall(r"[a-z0-9.]*[a-z0-9]", text)

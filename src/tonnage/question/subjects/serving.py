@@ -210,7 +210,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             short=("--num-speculative-tokens",),
             unit="tokens",
             default="none; with --speculative as its documentation shows",
-            usual=Usual(SERVING, "tokens guessed ahead in each step", "N"),
+            usual=Usual(SERVING, "tokens guessed ahead in each step", "N", "none"),
         ),
     ] = None
     acceptance: Annotated[
