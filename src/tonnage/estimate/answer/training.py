@@ -98,7 +98,8 @@ def train(
     timing, figures = timed(model, plan, cluster, memory, flops, saved, options, run, money, usable, question)
     if plan.site is not None:
         of_time = timing.walk.correction if timing else None
-        question.warn(calibration_note({"the time of a step": of_time, "memory": memory.step.correction}), first=True)
+        timed_part = "the time of a step" if plan.post_training.objective == "sft" else "the time of updates"
+        question.warn(calibration_note({timed_part: of_time, "memory": memory.step.correction}), first=True)
     step = timing.term if timing else None
     billed = _bill(model, plan, cluster, options, figures, step, run, money, question)
     room = disks(model, plan, cluster, saved, run, money, question, figures)
