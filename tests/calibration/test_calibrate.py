@@ -1,6 +1,7 @@
 """tonnage calibrate, and answers that own runs correct."""
 
 import json
+import sqlite3
 
 import pytest
 
@@ -219,6 +220,22 @@ def test_a_place_of_another_kind_is_refused(text, monkeypatch):
 def test_a_file_that_is_no_data_base_is_refused(own_runs):
     own_runs.write_text("not a data base" * 100)
     with pytest.raises(InvalidInput, match="cannot be read or kept"):
+        stored.kept()
+
+
+def test_a_run_that_was_asked_with_corrections_is_compared_with_the_estimate_alone(rows):
+    add(rows)
+    again = {**rows[0], "id": "again", "question": {**rows[0]["question"], "calibrated": True}}
+    (plain,) = (run for run in stored.kept() if run.id == "run-0")
+    (corrected,) = add([again])
+    assert corrected.compared[0].error == pytest.approx(plain.compared[0].error)
+
+
+def test_a_run_that_is_damaged_is_named(rows, own_runs):
+    add(rows[:1])
+    with sqlite3.connect(own_runs) as connection:
+        connection.execute("UPDATE tonnage_runs SET compared = 'x'")
+    with pytest.raises(InvalidInput, match=r"the run 'run-0' in .* is damaged"):
         stored.kept()
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import to_builtins
 
 from tonnage.estimate.site.cases import Case, Compared
-from tonnage.estimate.site.corrections import FEWEST, Chosen, Corrections, Fitted, Level, Prior, priors
+from tonnage.estimate.site.corrections import FEWEST, WORTH, Chosen, Corrections, Fitted, Level, Prior, priors
 
 PRIOR = Prior(
     quantities=("step_time",),
@@ -100,10 +100,12 @@ def test_a_correction_lies_between_nothing_and_the_furthest_run_and_its_band_aro
 
 
 @given(st.lists(st.floats(-1.0, 1.0), min_size=FEWEST, max_size=12))
-def test_what_is_said_of_runs_left_out_is_never_further_off_where_it_is_used(errors):
-    for checked in Corrections(runs(errors), [PRIOR]).checked():
-        assert checked.runs == len(errors)
-        assert not checked.used or checked.corrected_error <= max(checked.error, 0.02) * 1.6
+def test_a_correction_is_used_only_where_runs_left_out_come_nearer(errors):
+    fitted = Fitted(PRIOR, runs(errors))
+    before, after = np.median(np.abs(fitted._errors)), np.median(np.abs(fitted._left_out))
+    assert not fitted.helps["step_time"] or after <= WORTH * before
+    (checked,) = fitted.checked()
+    assert (checked.runs, checked.used) == (len(errors), fitted.helps["step_time"])
 
 
 def test_corrections_of_the_same_runs_are_equal_and_of_others_are_not():

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from math import log
 
+from msgspec.structs import replace
+
 from tonnage.estimate.site.cases import Compared, serving_case, training_case
 from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.validation.rows import Row
@@ -18,6 +20,8 @@ def compared(row: Row) -> tuple[Compared, ...]:
     """Every quantity of a row that is corrected, each once; none where the row says none, or cannot be asked."""
     if row.skipped or row.completeness_class == "indicative":
         return ()
+    # what own runs already corrected would be corrected twice
+    row = replace(row, question={name: value for name, value in row.question.items() if name != "calibrated"})
     try:
         return tuple(_of_training(row) if row.verb == "train" else _of_serving(row) if row.verb == "serve" else ())
     except TonnageError:

@@ -5,12 +5,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import asdict
+
 from tonnage.calibration.compared import compared
 from tonnage.documents.interchange.calibration import CalibratedQuantity, CalibrationDocument, KeptRunDocument
 from tonnage.estimate.site.corrections import Corrections
 from tonnage.estimate.site.stored import KeptRun, keep, keep_chosen, kept, remove, shown_place
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import listed
 from tonnage.kernel.version import __version__
 from tonnage.validation.rows import files_of, items_of, row_of
 
@@ -87,27 +88,10 @@ def document() -> CalibrationDocument:
             )
             for run in runs
         ],
-        quantities=[
-            CalibratedQuantity(
-                quantity=one.quantity,
-                accelerator=one.accelerator,
-                runtime=one.runtime,
-                runs=one.runs,
-                error=one.error,
-                corrected_error=one.corrected_error,
-                factor=one.factor,
-                used=one.used,
-            )
-            for one in checked
-        ],
+        quantities=[CalibratedQuantity(**asdict(one)) for one in checked],
     )
 
 
 def _run(row: dict[str, Any], found: Sequence[Any]) -> KeptRun:
     day = str(row.get("date") or f"{datetime.now(UTC):%Y-%m-%d}")[:10]
     return KeptRun(id=str(row["id"]), day=day, version=__version__, row=row, compared=tuple(found))
-
-
-def described(runs: Sequence[KeptRun]) -> str:
-    """The ids of runs, in a sentence."""
-    return listed(run.id for run in runs)

@@ -75,7 +75,7 @@ def drafts(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime)
 
 
 def _check_method(model: Model, o: ServingOptions, method: str, engine: ServingRuntime) -> None:
-    """InvalidPlan for a way to draft that nobody has, that the engine has not, or that lacks what it needs."""
+    """InvalidPlan for an unknown way to draft, one that the engine does not have, or one that lacks what it needs."""
     known = known_methods()
     if method not in known:
         raise unknown("speculative", method, known)

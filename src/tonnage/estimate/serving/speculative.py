@@ -1,6 +1,6 @@
 """Speculative decoding: which way tokens are drafted, and how many of them are accepted, by what was published.
 
-Of a model that nobody measured, what is known of its family is taken, else of the method as a whole; the range says how
+Of a model without measurements the facts of its family are taken, else of the method as a whole; the range says how
 far publications differ.
 """
 
@@ -54,7 +54,7 @@ def known_methods() -> tuple[str, ...]:
 
 
 def usual_tokens(name: str) -> int:
-    """Tokens drafted in each step where nobody says a number."""
+    """Tokens drafted in each step where no number is given."""
     return method(name).tokens
 
 

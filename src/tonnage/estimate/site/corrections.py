@@ -167,8 +167,7 @@ class Fitted:
         self._scale = np.array(prior.scales)[self._kinds]
         self._centre = np.concatenate([_rows(case) for case in self._cases]).mean(axis=0)
         digest = _digest(runs)
-        same = chosen is not None and chosen.digest == digest
-        if same and chosen is not None:
+        if chosen is not None and chosen.digest == digest:
             self._choose((chosen.width,), (chosen.level,), (chosen.louder,))
         else:
             self._choose(WIDTH, LEVELS, NOISE)

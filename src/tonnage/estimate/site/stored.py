@@ -21,7 +21,7 @@ from tonnage.estimate.site.cases import Compared
 from tonnage.estimate.site.corrections import Chosen, Corrections
 from tonnage.estimate.site.tables import COLUMNS, MAKE, MAKE_CHOSEN
 from tonnage.kernel import reach
-from tonnage.kernel.errors import InvalidInput, MissingDatum
+from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.message import Message
 from tonnage.kernel.version import __version__
 
@@ -156,13 +156,15 @@ def _known(corrections: Corrections) -> Corrections:
 
 def _of_columns(columns: Sequence[str]) -> KeptRun:
     identity, day, version, row, compared = columns
-    return KeptRun(
-        id=identity,
-        day=day,
-        version=version,
-        row=json.loads(row),
-        compared=msgspec.json.decode(compared, type=tuple[Compared, ...]),
-    )
+    try:
+        figures = msgspec.json.decode(compared, type=tuple[Compared, ...])
+        return KeptRun(id=identity, day=day, version=version, row=json.loads(row), compared=figures)
+    except ValueError as error:
+        raise InvalidInput(
+            "the run {run} in {place} is damaged: take it out with the data base's own program, and add it again.",
+            run=shown(identity),
+            place=shown_place(),
+        ) from error
 
 
 def _mark(where: str) -> str:
