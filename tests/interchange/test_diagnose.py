@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oom_texts import ATTENTION, CALL, REPORTS, VLLM, prefixed, torch_oom, traceback
 
+import tonnage
 from every_row import every_row
 from tonnage.cli import main
 from tonnage.cli.diagnose import spelled
@@ -443,3 +444,11 @@ def test_prefixes_of_loggers_and_launchers_are_taken_off(line, text, rank):
 
 def test_vllm_and_its_prefix_make_no_other_tool():
     assert found(VLLM + torch_oom()).tool == "vllm"
+
+
+def test_a_message_is_read_as_it_was_pasted_and_a_name_of_no_file_stays_one(capsys):
+    message = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB. GPU 0 has 23.51 GiB"
+    assert main(["diagnose", message, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tool"] == tonnage.diagnose(message).tool == "pytorch"
+    assert main(["diagnose", "my log.txt"]) == 64
+    assert "cannot read my log.txt" in capsys.readouterr().err

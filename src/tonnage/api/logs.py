@@ -22,7 +22,7 @@ from tonnage.documents.interchange.diagnose import (
 )
 from tonnage.documents.interchange.reconcile import ReconciledFigure, ReconcileDocument
 from tonnage.interchange.diagnose.diagnosis import diagnosed
-from tonnage.interchange.diagnose.log import Log, decoded, file_log
+from tonnage.interchange.diagnose.log import Log, decoded, file_log, is_message
 from tonnage.interchange.json_questions import VERBS
 from tonnage.interchange.log_questions import PASTED, reconciled, run_of
 from tonnage.interchange.reconcile import Measurements, file_measurements, text_measurements
@@ -227,7 +227,7 @@ def _is_text(log: Any) -> bool:
 
 
 def _log(log: Logged) -> Log:
-    if _is_text(log):
+    if _is_text(log) or is_message(os.fspath(log)):
         return Log(decoded(str(log).encode("utf-8", "replace"), PASTED), PASTED)
     return file_log(os.fspath(log))
 

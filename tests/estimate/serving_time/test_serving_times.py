@@ -436,7 +436,7 @@ def test_the_rules_of_serving_have_the_documents_figure_the_right_one_and_the_ex
         ({"output_tokens": 0}, "output_tokens must be from 1 to .* Got 0"),
         ({"context": 600}, r"500 \+ 200 = 700 tokens. Got 600"),
         ({"cached_tokens": 500}, "fewer than the 500 input_tokens. Got 500"),
-        ({"spread": 1.0}, "spread must be at least 0 and less than 1"),
+        ({"spread": 1.5}, "spread must be from 0 to 1"),
         ({"spread": -0.5}, "spread must be from 0 to 1"),
         ({"burstiness": 2.0}, "add request_rate"),
         ({"request_rate": 0.0}, "request_rate must be from"),
@@ -637,3 +637,12 @@ def test_a_draft_of_every_token_holds_the_cache_of_every_token():
         for tokens, share in ((None, None), (3, 0.9))
     )
     assert drafts <= plain
+
+
+def test_a_workstation_s_host_memory_is_assumed_and_said_and_a_server_s_is_not():
+    said = {"model": "qwen3-30b-a3b", "weights": "q4_k_m", "context": 16_384, "expert_layers_on_host": 20}
+    assumed = ask(on="rtx-4090", **said)
+    given = ask(on="rtx-4090", host_bandwidth=89.6e9, **said)
+    assert assumed.serving.tpot_seconds.value == given.serving.tpot_seconds.value
+    assert "host memory of 89.6 GB/s is assumed" in str(assumed.warnings)
+    assert "needs host_bandwidth" in str(ask(on="h100", engine="llama.cpp", **said).warnings)

@@ -20,7 +20,7 @@ HELP = "why a run ran out of memory, from its log: the phase, the cause, and fix
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("log", metavar="FILE", help="the log, or - for standard input")
+    parser.add_argument("log", metavar="FILE|MESSAGE", help="the log, its message in quotes, or - for standard input")
     parser.add_argument("options", nargs="*", metavar="OPTIONS", help=argparse.SUPPRESS)
     parser.add_argument(
         "--model", help="the model that ran, where the log does not say: fixes then have numbers (with --on)"
@@ -47,10 +47,12 @@ def run(arguments: Given) -> int:
 
 
 def log_of(name: str) -> "Log":
-    """The log of a file, or of standard input."""
-    from tonnage.interchange.diagnose.log import LARGEST, file_log, piped_log
+    """The log of a file, of standard input, or a message as it was pasted."""
+    from tonnage.interchange.diagnose.log import LARGEST, Log, file_log, is_message, piped_log
 
-    return piped_log(sys.stdin.buffer.read(LARGEST + 1)) if name == STDIN else file_log(name)
+    if name == STDIN:
+        return piped_log(sys.stdin.buffer.read(LARGEST + 1))
+    return Log(name) if is_message(name) else file_log(name)
 
 
 def _run(arguments: Given) -> "Run":

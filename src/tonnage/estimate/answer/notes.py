@@ -12,6 +12,7 @@ from tonnage.estimate.run.checkpoint import state_bytes
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted, human
+from tonnage.numerics.optimizers import optimizer
 from tonnage.runtimes import training_runtime
 from tonnage.runtimes.parts.megatron.pipeline import against_overlap
 from tonnage.spec import Cluster, TrainingPlan
@@ -71,6 +72,14 @@ def warn_of_training(model: Model, plan: TrainingPlan, memory: TrainingMemory, q
     if memory.step.recipe.uncounted:
         question.warn(
             Message("{precision}: {uncounted}", precision=plan.precision, uncounted=memory.step.recipe.uncounted)
+        )
+    if optimizer(plan.optimizer).paged:
+        question.warn(
+            Message(
+                "the states of {optimizer} are in managed memory, whose pages leave a full GPU: they count as host "
+                "memory, and the time to move them is not estimated.",
+                optimizer=plan.optimizer,
+            )
         )
     if plan.tuning.method in ("lora", "dora"):
         _warn_of_rank(model, plan, question)

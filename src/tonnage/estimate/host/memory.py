@@ -137,7 +137,7 @@ class _Rank:
         self.stage, self.plan, self.step = stage, stage.plan, stage.step
         host, self._stored = self.step.framework.host_states(stage)
         self.activations = self._activations()
-        self.states = Term.sum("offloaded states", *host, unit="bytes")
+        self.states = Term.sum("offloaded states", *host, *stage.paged_states, unit="bytes")
         self.storage = Term.sum("on NVMe", *self._stored, unit="bytes")
 
     def _activations(self) -> Term:

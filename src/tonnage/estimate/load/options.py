@@ -163,8 +163,6 @@ def asked(
     prompt, answer = _lengths(context, load, lengths_given, q)
     cached = _cached(plan, load, prompt, q)
     spread = q.take("spread", _ranged("spread", load.spread, 0, 1), 0) if load.spread is not None else 0.0
-    if load.spread is not None and spread >= 1:
-        raise InvalidInput("{@spread} must be at least 0 and less than 1. Got {spread:g}.", spread=spread)
     form = Load(
         input_tokens=prompt,
         output_tokens=answer,

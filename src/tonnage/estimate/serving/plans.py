@@ -66,6 +66,7 @@ COUNTS = (
     "lora_rank",
 )
 RANK = 16  # of adapters of which nobody says it: vLLM's max_lora_rank
+WORKSTATION_BANDWIDTH = 2 * 8 * 5600e6  # bytes a second of two channels, each 8 bytes wide, of DDR5-5600
 
 
 def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, question: Question) -> ServingPlan:
@@ -121,7 +122,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         reserve_bytes=o.reserve_bytes,
         site=site_of(o.calibrated, q),
         weights_on_host_bytes=o.weights_on_host or 0,
-        host_bandwidth=rate("host_bandwidth", o.host_bandwidth),
+        host_bandwidth=_host_bandwidth(cluster, o, q),
         **stated_links(o.inter_node_bandwidth, o.intra_node_bandwidth, q),
         **_on_host(model, o, q),
         **_beside(model, o, q, engine),
@@ -156,6 +157,26 @@ def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
             "expert_layers_on_host", o.expert_layers_on_host, "given", "of the first layers"
         )
     return settings
+
+
+def _host_bandwidth(cluster: Cluster, o: ServingOptions, q: Question) -> float | None:
+    """Bytes a second of the host's memory. Assumed where layers stay there and the card is one of a workstation; None:
+    nobody says, as of servers, whose hosts have 4 to 24 channels.
+    """
+    given = rate("host_bandwidth", o.host_bandwidth)
+    multiplies = o.layers_on_accelerator is not None or bool(o.expert_layers_on_host)
+    if given is not None or not multiplies or cluster.node is not None:
+        return given
+    if not (cluster.accelerator.memory.kind or "").startswith("GDDR"):
+        return None
+    q.warn(
+        Message(
+            "host memory of {rate:.1f} GB/s is assumed (two channels of DDR5-5600); others have 51 (DDR4-3200) to 102 "
+            "(DDR5-6400): set {--host-bandwidth}.",
+            rate=WORKSTATION_BANDWIDTH / 1e9,
+        )
+    )
+    return float(q.take("host_bandwidth", None, WORKSTATION_BANDWIDTH))
 
 
 def _beside(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime) -> dict[str, Any]:

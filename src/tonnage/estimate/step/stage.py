@@ -398,7 +398,7 @@ class StageMemory(States):
 
     @cached_property
     def _workspaces(self) -> list[Term]:
-        return [*self.step.framework.workspaces(self), *(self._states_of_optimizer if self._is_paged else [])]
+        return [*self.step.framework.workspaces(self), *self.paged_states_in_use]
 
     def kept_at(self, point: Point) -> Term:
         """What layers keep for backward at a moment, but for the one at work."""

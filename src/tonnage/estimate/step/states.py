@@ -12,7 +12,7 @@ from tonnage.estimate.step.communication import Communication, copies, width_of
 from tonnage.estimate.step.method import base_weights, frozen_below
 from tonnage.estimate.step.objective import OBJECTIVES, models_beside
 from tonnage.estimate.step.points import Point, running
-from tonnage.estimate.step.rank import Shares, Stage, layer_count, op_parameters, rank_parameters
+from tonnage.estimate.step.rank import Shares, Stage, largest_weights, layer_count, op_parameters, rank_parameters
 from tonnage.estimate.step.views import StageView, WalkedStep
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number
@@ -335,19 +335,35 @@ class States:
         recipe = self.step.updates
         masters = self.runtime.masters if recipe.master_bytes else ()
         parts = [self._state(state) for state in masters]
-        parts += [] if self._is_paged else self._states_of_optimizer
+        parts += [] if self._is_paged else self._states_of(self.updated)
         return self._twice(Term.sum("optimizer", *parts, unit="bytes"))
+
+    @property
+    def paged_states(self) -> list[Term]:
+        """States of a paged optimizer. They are CUDA managed memory: outside of PyTorch's allocator, and the driver
+        moves its pages to the host where the accelerator is full. Empty for other optimizers.
+        """
+        return self._in_managed_memory(self.updated) if self._is_paged else []
+
+    @property
+    def paged_states_in_use(self) -> list[Term]:
+        """Of these, the states of the largest weight: a kernel updates one weight, and its pages must be present."""
+        if not self._is_paged:
+            return []
+        is_sharded = self.plan.zero_stage >= self.runtime.optimizer_sharded_from
+        return self._in_managed_memory(
+            largest_weights(self.stage, self.step.sharded if is_sharded else self.step.whole)
+        )
 
     @property
     def _is_paged(self) -> bool:
         return optimizer(self.plan.optimizer).paged
 
-    @property
-    def _states_of_optimizer(self) -> list[Term]:
-        """What the optimizer keeps; in managed memory, which is none of PyTorch's, where it is paged."""
-        states = optimizer_states(self.plan.optimizer, self.step.updates, self.step.model, self.updated)
-        return (
-            [term.named(Message("{term}, in managed memory", term=term.name)) for term in states]
-            if self._is_paged
-            else states
-        )
+    def _in_managed_memory(self, parameters: Term) -> list[Term]:
+        return [
+            term.named(Message("{term}, in managed memory", term=term.name)) for term in self._states_of(parameters)
+        ]
+
+    def _states_of(self, parameters: Term) -> list[Term]:
+        """What the optimizer keeps of these parameters."""
+        return optimizer_states(self.plan.optimizer, self.step.updates, self.step.model, parameters)

@@ -8,7 +8,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.reach import allowed_file, called, is_file
+from tonnage.kernel.reach import allowed_file, called, is_file, is_there
 from tonnage.kernel.units import MIB
 from tonnage.user_files import read_bytes
 
@@ -163,6 +163,11 @@ def file_log(name: str) -> Log:
 def piped_log(data: bytes) -> Log:
     """The log that was piped."""
     return Log(decoded(data, "standard input"), "standard input")
+
+
+def is_message(words: str) -> bool:
+    """Whether these are a log's own words, such as a pasted "RuntimeError: CUDA out of memory", and no file's name."""
+    return "\n" in words or (": " in words.strip() and not is_there(words))
 
 
 def decoded(data: bytes, name: str) -> str:
