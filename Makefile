@@ -48,6 +48,7 @@ bench-trace: .venv/test.done  ## what traces cost: writes benchmarks/results_tra
 bench-sweep: .venv/soak.done  ## what sweeps cost on processes and on Ray: writes benchmarks/results_sweep.json (10^7 plans: PLANS=1e7)
 	$(BIN)/python benchmarks/sweep.py --plans $(PLANS)
 	$(BIN)/python scripts/write_docs.py
+	$(BIN)/python scripts/questions.py
 
 bench-web: .venv/quick.done  ## what the web server bears, by wrk on loopback: writes benchmarks/results_web.json (a soak of 10 minutes: SOAK=600)
 	$(BIN)/python benchmarks/web.py --soak $(SOAK)

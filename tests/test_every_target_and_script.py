@@ -42,6 +42,7 @@ RUN_BY = {
     "scripts/option_types.py": "tests/api/test_option_types.py",
     "scripts/part_errors.py": "tests/estimate/bands/test_part_errors.py",
     "scripts/published_plans.py": "tests/search/test_published_plans.py",
+    "scripts/questions.py": "tests/test_questions_of_practice.py",
     "scripts/record_arguments.py": "tests/interchange/test_record_arguments.py",
     "scripts/record_e5.py": "tests/trace/test_scripts_that_trace.py",
     "scripts/terminal_pictures.py": "tests/render/test_terminal_pictures.py",
