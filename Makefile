@@ -48,7 +48,6 @@ bench-trace: .venv/test.done  ## what traces cost: writes benchmarks/results_tra
 bench-sweep: .venv/soak.done  ## what sweeps cost on processes and on Ray: writes benchmarks/results_sweep.json (10^7 plans: PLANS=1e7)
 	$(BIN)/python benchmarks/sweep.py --plans $(PLANS)
 	$(BIN)/python scripts/write_docs.py
-	$(BIN)/python scripts/questions.py
 
 bench-web: .venv/quick.done  ## what the web server bears, by wrk on loopback: writes benchmarks/results_web.json (a soak of 10 minutes: SOAK=600)
 	$(BIN)/python benchmarks/web.py --soak $(SOAK)
@@ -112,6 +111,7 @@ docs schema: .venv/core.done  ## the generated pages and the JSON Schema
 	$(BIN)/python scripts/option_types.py
 	$(BIN)/python scripts/accuracy.py
 	$(BIN)/python scripts/write_docs.py
+	$(BIN)/python scripts/questions.py
 	$(BIN)/python scripts/terminal_pictures.py
 	$(BIN)/python benchmarks/peers.py --recorded
 	$(BIN)/python benchmarks/speed.py --recorded
