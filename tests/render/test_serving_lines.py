@@ -49,7 +49,7 @@ def test_cached_tokens_and_accepted_drafts_stand_in_the_second_line(text):
     words = "serve llama-3.1-8b --on h100 --users 20 --input 4k --output 300 --cached-tokens 3000"
     drafts = "--draft-model llama-3.2-1b --draft-tokens 2 --acceptance 0.6"
     line = text(f"{words} {drafts}").splitlines()[1]
-    assert line.endswith("4,096 tokens in (3,000 cached), 300 out; 2 draft tokens, 60 % accepted")
+    assert line.endswith("4,096 tokens in (3,000 cached), 300 out; --draft-tokens 2, 60 % accepted")
 
 
 def test_the_next_question_has_the_lengths_that_were_given(text):

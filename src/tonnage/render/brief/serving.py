@@ -68,10 +68,10 @@ def _drafts(question: Mapping[str, Any]) -> str:
     figures = {"tokens": count(tokens), "share": percent(accepted)}
     origin = question["acceptance"].get("from")
     if origin == "catalogue":
-        return say("{tokens} draft tokens, {share} % accepted (published)", **figures)
+        return say("--draft-tokens {tokens}, {share} % accepted (published)", **figures)
     if origin == "default":
-        return say("{tokens} draft tokens, {share} % accepted (assumed)", **figures)
-    return say("{tokens} draft tokens, {share} % accepted", **figures)
+        return say("--draft-tokens {tokens}, {share} % accepted (assumed)", **figures)
+    return say("--draft-tokens {tokens}, {share} % accepted", **figures)
 
 
 def engine_of(question: Mapping[str, Any]) -> str:
