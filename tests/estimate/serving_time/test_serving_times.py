@@ -646,3 +646,8 @@ def test_a_workstation_s_host_memory_is_assumed_and_said_and_a_server_s_is_not()
     assert assumed.serving.tpot_seconds.value == given.serving.tpot_seconds.value
     assert "host memory of 89.6 GB/s is assumed" in str(assumed.warnings)
     assert "needs host_bandwidth" in str(ask(on="h100", engine="llama.cpp", **said).warnings)
+
+
+def test_vllm_on_amd_says_which_kernels_its_times_are_of():
+    assert "VLLM_ROCM_USE_AITER=1" in str(ask(on="mi300x").warnings)
+    assert "AITER" not in str(ask(on="mi300x", engine="sglang").warnings) + str(ask(on="h100").warnings)

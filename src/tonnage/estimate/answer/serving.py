@@ -19,6 +19,7 @@ from tonnage.estimate.answer.serving_notes import (
     warn_of_emulation,
     warn_of_gguf,
     warn_of_host,
+    warn_of_kernels,
     warn_of_slow_experts,
 )
 from tonnage.estimate.bands import serving_band, serving_lowest
@@ -75,6 +76,7 @@ def serve(
     warn_of_towers(model, question)
     warn_of_gguf(model, plan, memory, question)
     warn_of_emulation(plan, cluster, memory, question)
+    warn_of_kernels(plan, cluster, question)
     warn_of_slow_experts(model, plan, memory, question)
     warn_of_host(cluster, memory, question)
     band = _band_of_served(plan, cluster, memory, question)
