@@ -26,7 +26,8 @@ FAR = 0.9  # an interval that leaves less of the goodput that the best one leave
 class Reliability(Struct, frozen=True, kw_only=True):
     """Times of one cluster, plan and checkpoint. `interval_by_young` stands beside the interval that is used;
     `interval_by_daly` and
-    `goodput_by_daly`: the best that could be used, and what it leaves."""
+    `goodput_by_daly`: the best that could be used, and what it leaves. `runs_share`: the share of the time in which
+    training does not wait for nodes, where it may."""
 
     between_failures: Term
     checkpoint: Term
@@ -37,6 +38,7 @@ class Reliability(Struct, frozen=True, kw_only=True):
     goodput: Term
     goodput_by_daly: Term
     rate: FailureRate
+    runs_share: Term | None = None
 
 
 def reliability(
@@ -65,14 +67,9 @@ def reliability(
         else _at_least_a_step(Term.of("given", f.pause, source="given", tau=interval_given), step_time)
     )
     per_node = cluster.accelerators_per_node if cluster is not None else 8
-    others = [
-        share
-        for share in (
-            _from_remote(tier, between, interval, options) if tier.lost else None,
-            with_nodes(plan, options, between, per_node, causes),
-        )
-        if share is not None
-    ]
+    nodes = with_nodes(plan, options, between, per_node, causes)
+    remote = _from_remote(tier, between, interval, options) if tier.lost else None
+    others = [share for share in (remote, nodes) if share is not None]
     goodput, by_daly = (
         _product(
             Term.of(
@@ -92,6 +89,7 @@ def reliability(
         goodput=goodput,
         goodput_by_daly=by_daly,
         rate=rate,
+        runs_share=None if options.elastic else nodes,
     )
 
 

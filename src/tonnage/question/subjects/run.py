@@ -131,7 +131,7 @@ class RunOptions(Options, frozen=True, kw_only=True):
     spares: Annotated[
         int | None,
         option(
-            "spare nodes that replace failed ones, and are paid for; without them training waits for the repair",
+            "spare nodes, which are paid for; where none is left, training waits for the repair of one",
             ranged(count, "from 0 to 10,000"),
             unit="nodes",
             default="always one at hand, not paid for",
