@@ -17,7 +17,14 @@ COMPANIONS: dict[str, tuple[str, ...]] = {
     "base_weights": ("--method", "qlora"),
     "trainable_layers": ("--method", "freeze"),
     **dict.fromkeys(
-        ("checkpoint_interval", "checkpoint_seconds", "accelerator_mtbf", "restart_seconds", "deadline"),
+        (
+            "checkpoint_interval",
+            "checkpoint_seconds",
+            "accelerator_mtbf",
+            "restart_seconds",
+            "repair_seconds",
+            "deadline",
+        ),
         ("--tokens", "100B"),
     ),
     "epochs": ("--dataset-tokens", "1B"),

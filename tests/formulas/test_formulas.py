@@ -86,6 +86,8 @@ def test_a_formula_is_a_docstring_and_one_expression_with_unit_and_source(name):
     assert chosen.summary.endswith(".")
     assert chosen.unit or name in {
         "goodput",
+        "speed_with_replicas_left",
+        "time_with_nodes",
         "gradients_carried",
         "gradients_fresh",
         "straggler_factor",

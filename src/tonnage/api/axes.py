@@ -124,6 +124,11 @@ class Axes(TypedDict, total=False):
     storage_read_bandwidth: float | str | Sequence[float | str | None] | None
     restart_seconds: float | str | Sequence[float | str | None] | None
     accelerator_mtbf: float | str | Sequence[float | str | None] | None
+    failures: str | Sequence[str | None] | None
+    checkpoint_tier: str | Sequence[str | None] | None
+    spares: int | Sequence[int | None] | None
+    repair_seconds: float | str | Sequence[float | str | None] | None
+    elastic: bool | Sequence[bool | None] | None
     provider: str | Sequence[str | None] | None
     price_kind: str | Sequence[str | None] | None
     region: str | Sequence[str | None] | None

@@ -43,7 +43,8 @@ READ: Mapping[str, Callable[[str, object], Any]] = {
     **dict.fromkeys(("inter_node_bandwidth", "intra_node_bandwidth"), amounts.link_rate),
     **dict.fromkeys(("storage_bandwidth", "storage_read_bandwidth", "host_bandwidth"), amounts.rate),
     **dict.fromkeys(
-        ("checkpoint_seconds", "checkpoint_interval", "restart_seconds", "accelerator_mtbf"), amounts.duration
+        ("checkpoint_seconds", "checkpoint_interval", "restart_seconds", "repair_seconds", "accelerator_mtbf"),
+        amounts.duration,
     ),
 }
 

@@ -318,8 +318,24 @@ class TrainOptions(TypedDict, total=False):
     """
     accelerator_mtbf: float | str | None
     """mean time between failures of one accelerator with its share of node and network, such as 5y [time]; default:
-    5.8 years, as Llama 3's H100
+    as --failures says: 5.8 years of an H100, 3.4 of an A100
     """
+    failures: str | None
+    """published rate of failures, such as llama-3 or rsc-1 [name]; default: of the accelerator's generation, else
+    llama-3
+    """
+    checkpoint_tier: str | None
+    """where the checkpoint lies that a restart reads first: remote storage, local drives, or host memory with a copy
+    on a peer [name]; default: remote
+    """
+    spares: int | None
+    """spare nodes, which are paid for; where none is left, training waits for the repair of one [nodes]; default:
+    always one at hand, not paid for
+    """
+    repair_seconds: float | str | None
+    """with spares: time until a failed node is back, such as 8h [time]; default: 1 day"""
+    elastic: bool | None
+    """with spares: without a spare node, go on with fewer data-parallel replicas instead of waiting"""
     provider: str | None
     """whose machines are rented, such as AWS [name]; default: the cheapest offer known"""
     price_kind: str | None

@@ -96,22 +96,47 @@ def of_named_instance(cluster: Cluster, candidates: Sequence[Price], rates: Rate
     """The prices of the instance that the cluster was named by: `g5.2xlarge` costs what it costs, and not what the
     cheapest machine with one A10G does. Empty for other clusters, and where the user has prices of their own.
     """
+    if not _is_named(cluster, candidates) or cluster.node is None:
+        return []
+    named = toml_files.key(cluster.node.name)
+    return [
+        price
+        for price in candidates
+        if _payable(price, rates)
+        and price.accelerators == cluster.node.accelerators
+        and named == toml_files.key(price.instance).removeprefix("standard-")
+    ]
+
+
+def of_named_provider(cluster: Cluster, candidates: Sequence[Price], rates: Rates | None) -> list[Price]:
+    """The prices of its provider for machines of its size, where the cluster was named by an instance that is priced
+    under another name: `gpu-h100-sxm-8gpu-128vcpu-1600gb` is Nebius' "HGX H100". Empty for other clusters.
+    """
+    if not _is_named(cluster, candidates) or cluster.node is None:
+        return []
+    return [
+        price
+        for price in candidates
+        if _payable(price, rates)
+        and not price.index
+        and price.provider == cluster.node.provider
+        and any(machine.accelerators == cluster.node.accelerators for machine in price.machines)
+    ]
+
+
+def _is_named(cluster: Cluster, candidates: Sequence[Price]) -> bool:
+    """Whether the machine is a provider's instance, and not what an accelerator is taken to be in."""
     node = cluster.node
-    if (
+    return not (
         node is None
         or cluster.accelerators_per_node != node.accelerators
         or toml_files.key(node.name) == toml_files.key(cluster.accelerator.default_node or "")
         or any(price in own_prices() for price in candidates)
-    ):
-        return []
-    named = toml_files.key(node.name)
-    return [
-        price
-        for price in candidates
-        if (price.currency == DOLLARS or price.currency in (rates or {}))
-        and price.accelerators == node.accelerators
-        and named == toml_files.key(price.instance).removeprefix("standard-")
-    ]
+    )
+
+
+def _payable(price: Price, rates: Rates | None) -> bool:
+    return price.currency == DOLLARS or price.currency in (rates or {})
 
 
 def in_usd(price: Price, rates: Rates | None = None) -> float:

@@ -2,7 +2,7 @@
 rate.
 """
 
-from tonnage.kernel.formula import exp, expm1, formula, minimum
+from tonnage.kernel.formula import erlang_b, exp, expm1, formula, maximum, minimum, poisson_excess
 
 
 @formula(
@@ -61,3 +61,54 @@ def goodput(tau_c, delta, MTBF, tau_r):
 def failures_expected(tau, MTBF):
     """Failures in the time tau, on average."""
     return tau / MTBF
+
+
+@formula(unit="seconds", source="Kokolis2024, sec. III", assumes="failures of each cause come independently")
+def mtbf_of_losses(MTBF, share_lost):
+    """Mean time between failures that lose the nearest checkpoint: the share share_lost of all."""
+    return MTBF / share_lost
+
+
+@formula(unit="seconds", source="Kokolis2024, sec. III", assumes="failures of each cause come independently")
+def mtbf_of_others(MTBF, share_lost):
+    """Mean time between failures that the nearest checkpoint outlives."""
+    return MTBF / (1 - share_lost)
+
+
+@formula(
+    unit="bytes/s",
+    source="Wang2023GEMINI, abstract",
+    assumes="each accelerator copies its share over a link of its own; the copy to a peer goes between the traffic of "
+    "training, and costs no time",
+)
+def host_links_rate(W, n):
+    """Bytes a second that n accelerators copy to the memory of their hosts, each over a link of W."""
+    return W * n
+
+
+@formula(unit="nodes", source="Little1961, L = lambda W", assumes="every node is repaired in the same mean time")
+def repairs_at_once(tau_rep, MTBF, share_node):
+    """Nodes in repair, on average, where the share share_node of the failures takes a node for tau_rep."""
+    return tau_rep * share_node / MTBF
+
+
+@formula(
+    unit="",
+    source="ErlangB",
+    assumes="failures come independently, at a constant rate while training runs; training waits when one node more "
+    "than there are spares is in repair",
+)
+def time_with_nodes(n_spare, n_rep):
+    """Share of the time in which no more nodes are in repair than there are spares."""
+    return 1 - erlang_b(n_spare + 1, n_rep)
+
+
+@formula(
+    unit="",
+    source="Little1961, L = lambda W; ErlangB",
+    assumes="nodes in repair are Poisson distributed; each that has no spare stops its replicas, the others go on; "
+    "never worse than to wait",
+)
+def speed_with_replicas_left(n_spare, n_rep, n_gone, d):
+    """Mean share of d replicas that train, where those without a node are left out until it is repaired."""
+    return maximum(1 - minimum(poisson_excess(n_spare, n_rep) * n_gone / d, 1), 1 - erlang_b(n_spare + 1, n_rep))

@@ -5,9 +5,10 @@ The same function takes numbers or numpy arrays with one entry per plan, because
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from math import ceil
+from math import ceil, lgamma
 from math import exp as _exp
 from math import expm1 as _expm1
+from math import log as _log
 from math import log2 as _log2
 from typing import Any, Literal
 
@@ -90,6 +91,34 @@ def expm1(x: Number) -> Number:
     import numpy as np
 
     return np.expm1(np.minimum(x, _LARGEST_POWER))
+
+
+def erlang_b(servers: Number, load: Number) -> Number:
+    """The part of the time in which all of so many servers are busy, where who finds them so leaves."""
+    if type(servers) not in SCALARS or type(load) not in SCALARS:
+        return _each(erlang_b, servers, load)
+    blocked = 1.0
+    for number in range(1, int(servers) + 1):
+        blocked = load * blocked / (number + load * blocked)
+    return blocked
+
+
+def poisson_excess(limit: Number, mean: Number) -> Number:
+    """What a Poisson number of this mean is above the limit, on average: nothing where it is below."""
+    if type(limit) not in SCALARS or type(mean) not in SCALARS:
+        return _each(poisson_excess, limit, mean)
+    if mean <= 0:
+        return 0.0
+    chances = (_exp(number * _log(mean) - mean - lgamma(number + 1)) for number in range(int(limit) + 1))
+    below = sum((limit - number) * chance for number, chance in enumerate(chances))
+    return max(mean - limit + below, 0.0)
+
+
+def _each(of: Callable[[Number, Number], Number], x: Number, y: Number) -> Number:
+    """The function of each pair of elements."""
+    import numpy as np
+
+    return np.vectorize(of, otypes=[float])(x, y)
 
 
 class Formula(Struct, frozen=True, eq=False):

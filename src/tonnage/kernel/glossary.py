@@ -193,6 +193,12 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("delta", "checkpoint_seconds", "seconds", "time that training stands still for a checkpoint"),
         Symbol("tau_c", "checkpoint_interval", "seconds", "training between two checkpoints"),
         Symbol("tau_r", "restart_seconds", "seconds", "time from a failure until training goes on"),
+        Symbol("share_lost", "checkpoint_loss_share", "", "share of the failures that lose the nearest checkpoint"),
+        Symbol("share_node", "node_loss_share", "", "share of the failures after which a node must be repaired"),
+        Symbol("tau_rep", "repair_seconds", "seconds", "time until a failed node is back"),
+        Symbol("n_rep", "nodes_in_repair", "nodes", "nodes in repair, on average, while training never waits"),
+        Symbol("n_spare", "spares", "nodes", "nodes that wait to replace failed ones"),
+        Symbol("n_gone", "replicas_of_a_node", "replicas", "data-parallel replicas that stop with one node"),
         # scaling laws
         Symbol("E_inf", "irreducible_loss", "nats", "loss of a perfect model of the text"),
         Symbol("A_N", "model_loss_scale", "nats", "scale of the loss that more parameters remove"),

@@ -9,6 +9,7 @@ SECONDS = (
     "accelerator_mtbf",
     "checkpoint_seconds",
     "restart_seconds",
+    "repair_seconds",
     "checkpoint_interval",
 )
 RATES = (

@@ -35,8 +35,11 @@ def inputs_of(verb: str) -> tuple[str, ...]:
     """Names of the inputs that a question of this verb takes."""
     if verb == "train":
         from tonnage.estimate.plan.training_options import TrainingOptions
+        from tonnage.question.subjects.money import BillOptions
+        from tonnage.question.subjects.run import RunOptions
 
-        return ("model", "on", *TrainingOptions.__struct_fields__, "unchecked")
+        of_run = (*RunOptions.__struct_fields__, *BillOptions.__struct_fields__)
+        return ("model", "on", *TrainingOptions.__struct_fields__, *of_run, "unchecked")
     if verb == "serve":
         from tonnage.spec import Load, ServingPlan
 

@@ -21,6 +21,8 @@ SECONDS: Mapping[str, float] = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "
 COUNT: Mapping[str, float] = {"count": 1}
 PERCENT: Mapping[str, float] = {"%": 100, "fraction": 1}  # what a share is multiplied by
 BANDWIDTH: Mapping[str, float] = {"GB/s": 1e9, "GiB/s": float(1 << 30)}
+ENERGY: Mapping[str, float] = {"kWh": 3.6e6, "MWh": 3.6e9, "GWh": 3.6e12}  # in joules
+CARBON: Mapping[str, float] = {"t": 1e6}  # in grams of CO2 equivalent
 FLOPS: Mapping[str, float] = {"TFLOP/s": 1e12, "TFLOP/s/GPU": 1e12, "PFLOP/s": 1e15, "PFLOP/s/GPU": 1e15}
 SCOPES = ("", "/GPU", "/node")  # of all accelerators together, of one, of eight
 
@@ -69,6 +71,10 @@ QUANTITIES: Mapping[str, Quantity] = {
     "run_flops": Quantity("train", "train_speed", {"FLOP": 1}, "FLOP of all `tokens`"),
     "run_hours": Quantity("train", "train_speed", {"GPU-hours": 1}, "hours of all accelerators for `tokens`"),
     "run_days": Quantity("train", "train_speed", {"days": 1}, "days for `tokens`"),
+    # a whole run
+    "goodput": Quantity("train", "goodput", PERCENT, "share of the run's time in which steps are made that last"),
+    "run_energy": Quantity("train", "energy", ENERGY, "electric energy of a run of `budget_accelerator_hours`"),
+    "run_carbon": Quantity("train", "energy", CARBON, "CO2 equivalent of that energy on the `grid`"),
     # a step of reinforcement learning
     "rl_step_time": Quantity("train", "rl_speed", SECONDS, "seconds of a step with its rollouts"),
     "rl_tokens_per_second": Quantity(

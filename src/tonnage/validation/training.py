@@ -5,15 +5,22 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
+from msgspec import Struct
+
 from tonnage.architectures import Model
 from tonnage.estimate.bands import training_band
 from tonnage.estimate.hardware.rates import Rates, rates
 from tonnage.estimate.host.traffic import check_update
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.memory import RankMemory, Step, TrainingMemory, training_memory
+from tonnage.estimate.money.bill import BillOptions, grid_value
+from tonnage.estimate.money.money import run_carbon, run_energy
 from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.options.run_options import RunOptions, positive
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.post_training.step import PostTrainingStep
+from tonnage.estimate.run.checkpoint import saved_bytes
+from tonnage.estimate.run.reliability import reliability
 from tonnage.estimate.step_time.conventions import CONVENTIONS, flops_per_token
 from tonnage.estimate.step_time.step import StepTime
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown
@@ -31,6 +38,9 @@ OVERHEAD = "runtime overhead"
 WHOLE = ("process_memory", "reserved_memory", "allocated_memory")
 
 
+OF_RUN = frozenset((*RunOptions.__struct_fields__, *BillOptions.__struct_fields__))
+
+
 class TrainingRow:
     """A row as a question of `train`; the plan, the memory and the time are worked out when they are asked for."""
 
@@ -41,6 +51,9 @@ class TrainingRow:
         self.cluster: Cluster = machine.cluster
         self.is_known_accelerator = machine.is_known
         fields = {name: value for name, value in row.question.items() if name not in ("model", "on", "unchecked")}
+        self.run = converted(_of(fields, RunOptions), RunOptions)
+        self.money = converted(_of(fields, BillOptions), BillOptions)
+        fields = {name: value for name, value in fields.items() if name not in OF_RUN}
         self.options = converted(fields, TrainingOptions)
         self.given: Mapping[str, Any] = fields
 
@@ -111,6 +124,13 @@ def _predicted(measured: Measured, question: TrainingRow) -> Prediction:
     if measured.skipped:
         return Prediction(skipped=measured.skipped)
     try:
+        if measured.quantity in WHOLE_RUN:
+            return Prediction(
+                value=WHOLE_RUN[measured.quantity](question) / measured.unit_size
+                if measured.quantity != "goodput"
+                else WHOLE_RUN["goodput"](question) * measured.unit_size,
+                notes=question.row.notes,
+            )
         if measured.quantity in POST_TRAINING:
             return _of_post_training(measured, question)
         return _of_memory(measured, question) if measured.quantity in MEMORY else _of_time(measured, question)
@@ -269,6 +289,44 @@ def measured_seconds(question: TrainingRow) -> float:
     if isinstance(measured.value, str) or not measured.value or measured.skipped:
         raise MissingDatum("the row has no number")
     return step_figure(measured, question).seconds(float(measured.value))
+
+
+def _of(fields: Mapping[str, Any], form: type[Struct]) -> dict[str, Any]:
+    """Those of the fields that this form has."""
+    return {name: value for name, value in fields.items() if name in form.__struct_fields__}
+
+
+def _goodput(question: TrainingRow) -> float:
+    """The goodput of a run; a step whose time nobody knows is taken as shorter than the time between checkpoints."""
+    try:
+        step = question.step_seconds
+    except MissingDatum:
+        step = 0.0
+    saved = saved_bytes(question.model, question.plan)
+    step_time = Term.by("step", step, "seconds", basis="analytic", source="", version="1", procedure="a step")
+    return float(reliability(step_time, question.plan, question.run, saved, question.cluster).goodput.value)
+
+
+def _energy(question: TrainingRow) -> Term:
+    """Joules of the accelerator-hours that the row says."""
+    hours = positive("budget_accelerator_hours", question.run.budget_accelerator_hours)
+    if hours is None:
+        raise MissingDatum("the row does not say its `budget_accelerator_hours`")
+    cluster, money = question.cluster, question.money
+    return run_energy(cluster, hours * HOUR / cluster.size, power_share=money.power_share, pue=money.pue).energy
+
+
+def _carbon(question: TrainingRow) -> float:
+    if question.money.grid is None:
+        raise MissingDatum("the row does not say its `grid`")
+    return float(run_carbon(_energy(question), grid_value(question.money.grid)).value)
+
+
+WHOLE_RUN: Mapping[str, Callable[[TrainingRow], float]] = {
+    "goodput": _goodput,
+    "run_energy": lambda question: float(_energy(question).value),
+    "run_carbon": _carbon,
+}
 
 
 def _of_post_training(measured: Measured, question: TrainingRow) -> Prediction:

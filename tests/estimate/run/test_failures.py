@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tonnage.catalogue.failures import failure_rate, failure_rates, rate_of_generation
 from tonnage.estimate.host.storage import STORAGE_SHARE
-from tonnage.estimate.run.reliability import OBSERVED
+from tonnage.estimate.run.reliability import accelerator_mtbf
 from tonnage.formulas import failures as f
+from tonnage.kernel.references import cited
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 seconds = st.floats(1e-3, 1e9)
@@ -81,25 +83,25 @@ def test_the_goodput_is_that_of_a_run_played_through():
 
 
 def test_llama_3_was_interrupted_every_three_hours():
-    one = OBSERVED["Llama 3"].accelerator_mtbf
+    one = accelerator_mtbf(failure_rate("llama-3"))
     assert one / 16384 / HOUR == pytest.approx(3.09, abs=0.01)
     assert one / (365 * DAY) == pytest.approx(5.8, abs=0.05)
 
 
 @pytest.mark.parametrize(("accelerators", "hours"), [(16384, 1.8), (131072, 0.23)])
 def test_the_rate_of_rsc_1_projects_to_the_mttf_of_its_paper(accelerators, hours):
-    assert OBSERVED["RSC-1"].accelerator_mtbf / accelerators / HOUR == pytest.approx(hours, rel=0.03)
+    assert accelerator_mtbf(failure_rate("rsc-1")) / accelerators / HOUR == pytest.approx(hours, rel=0.03)
 
 
 def test_published_rates_lie_within_a_factor_of_eight():
-    every = [each.accelerator_mtbf for each in OBSERVED.values()]
+    every = [accelerator_mtbf(failure_rate(name)) for name in failure_rates()]
     assert max(every) / min(every) < 8
 
 
 def test_llama_3_405b_would_be_above_90_percent_as_its_paper_says():
     """16 bytes a parameter, saved at 2 TB/s: 3.2 s."""
     delta = 405e9 * 16 / (STORAGE_SHARE * 16384)
-    mtbf = OBSERVED["Llama 3"].accelerator_mtbf / 16384
+    mtbf = accelerator_mtbf(failure_rate("llama-3")) / 16384
     interval = f.daly_interval(delta=delta, MTBF=mtbf)
     assert 0.9 < f.goodput(tau_c=interval, delta=delta, MTBF=mtbf, tau_r=600 + delta) < 0.95
 
@@ -110,3 +112,25 @@ def test_arrays_of_clusters_are_as_each_of_them():
     assert together.tolist() == pytest.approx(
         [f.daly_interval(delta=30.0, MTBF=each) for each in mtbf.tolist()], rel=1e-15
     )
+
+
+def test_the_causes_of_llama_3_are_all_its_interruptions():
+    rate = failure_rate("llama3")
+    assert sum(cause.failures for cause in rate.cause) == rate.failures == 419
+    assert rate.share("node") == pytest.approx((268 + 21 + 32) / 419)
+    assert rate.share("several nodes") == pytest.approx(0.084, abs=0.001), "switches and cables: 8.4 %"
+
+
+def test_the_rate_of_an_a100_is_the_one_in_the_middle_of_those_published():
+    ampere = [rate for name in failure_rates() if (rate := failure_rate(name)).generation == "Ampere"]
+    every = sorted(accelerator_mtbf(rate) for rate in ampere)
+    assert every[len(every) // 2] == accelerator_mtbf(rate_of_generation("Ampere"))
+
+
+def test_a_generation_of_which_nobody_counted_all_failures_has_the_rate_of_the_largest_run():
+    assert rate_of_generation("Blackwell").name == rate_of_generation("CDNA3").name == "llama-3"
+    assert not failure_rate("b200-504").default, "it has failures of GPUs alone"
+
+
+def test_every_rate_cites_the_bibliography():
+    assert all(cited(failure_rate(name).source) for name in failure_rates())

@@ -189,6 +189,8 @@ def _bill(
     if lasts is None:
         return None
     tokens = figures.tokens.value if figures and figures.tokens else plan.global_batch_size * plan.sequence_length
+    from tonnage.estimate.run.recovery import spare_accelerators
+
     return bill(
         _with_rollouts(cluster, plan),
         lasts,
@@ -198,6 +200,7 @@ def _bill(
         price=run.price_per_accelerator_hour,
         today=today(),
         edge_time=lambda device: _edge_seconds(model, device, options, tokens),
+        spare=spare_accelerators(run, cluster) if figures and figures.seconds else 0,
     )
 
 

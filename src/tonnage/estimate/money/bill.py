@@ -58,9 +58,11 @@ def bill(
     price: float | None = None,
     today: date | None = None,
     edge_time: EdgeTime | None = None,
+    spare: int = 0,
 ) -> Bill:
     """The bill of `seconds` on this cluster. `price`: USD per accelerator-hour, where the user gave one;
-    `edge_time`: of another device.
+    `edge_time`: of another device; `spare`: accelerators that are paid for beside those of the cluster, and draw
+    nothing that is counted.
     """
     if options.price_kind is not None and options.price_kind not in KINDS:
         raise unknown("price_kind", options.price_kind, KINDS)
@@ -73,7 +75,7 @@ def bill(
     region_named(options.region or "")
     rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
     offer = None if price is not None else _offer(cluster, options, rates, question)
-    cost = _cost(cluster, seconds, offer, rates, price, of, question, today)
+    cost = _cost(cluster.size + spare, seconds, offer, rates, price, of, question, today)
     energy = _energy(cluster, seconds, of, options, question)
     carbon = None
     if options.grid is not None:
@@ -204,7 +206,7 @@ def _offer(cluster: Cluster, options: BillOptions, rates: Rates | None, question
 
 
 def _cost(
-    cluster: Cluster,
+    size: int,
     seconds: Term,
     offer: Price | None,
     rates: Rates | None,
@@ -214,10 +216,10 @@ def _cost(
     today: date | None,
 ) -> Term | None:
     if price is not None:
-        return money.given_cost(cluster.size, seconds.value, price).named(Message("cost of {of}", of=of))
+        return money.given_cost(size, seconds.value, price).named(Message("cost of {of}", of=of))
     if offer is None:
         return None
-    run_cost = money.run_cost(cluster.size, seconds.value, offer, rates=rates, today=today)
+    run_cost = money.run_cost(size, seconds.value, offer, rates=rates, today=today)
     for warning in run_cost.warnings:
         question.warn(warning)
     return run_cost.cost.named(Message("cost of {of}", of=of))

@@ -3,8 +3,18 @@
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from tonnage.catalogue.offers import Rates, cheapest, compared, in_usd, of_named_instance, offers, rate
+from tonnage.catalogue.offers import (
+    Rates,
+    cheapest,
+    compared,
+    in_usd,
+    of_named_instance,
+    of_named_provider,
+    offers,
+    rate,
+)
 from tonnage.catalogue.prices import DOLLARS, Price, is_stale, staleness
 from tonnage.formulas import cost as c
 from tonnage.formulas import energy as e
@@ -53,13 +63,15 @@ class RunEnergy(Struct, frozen=True, kw_only=True):
 class Choice(Struct, frozen=True, kw_only=True):
     """A price for a cluster, and what it was chosen from: `among` so many, of machines as large as the cluster's nodes
     if `whole`;
-    `part`: the cluster is a part of a node; `named`: it is that of the instance by whose name the machine was asked."""
+    `part`: the cluster is a part of a node; `named`: it is that of the instance by whose name the machine was asked;
+    `of_provider`: it is of the provider whose instance was named, which has no price by that name."""
 
     price: Price
     among: int
     whole: bool
     part: bool = False
     named: bool = False
+    of_provider: bool = False
 
     @property
     def why(self) -> str:
@@ -79,6 +91,8 @@ class Choice(Struct, frozen=True, kw_only=True):
             )
         if self.named:
             which = Message("the {kind} price of {instance}, as named", kind=one.kind, instance=one.instance)
+        elif self.of_provider:
+            which = Message("{which} of {provider}, whose machine it is", which=which, provider=one.provider)
         elif one.index:
             which = Message("{which}: what others paid, and nobody's offer", which=which)
         elif self.whole:
@@ -142,6 +156,8 @@ def best_price(
         )
     if own := of_named_instance(cluster, candidates, rates):
         return Choice(price=cheapest(own, rates), among=len(own), whole=True, named=True)
+    if theirs := of_named_provider(cluster, candidates, rates):
+        return replace(best_of(cluster, theirs, rates), of_provider=True)
     return best_of(cluster, candidates, rates)
 
 

@@ -13,7 +13,8 @@ from tonnage.documents.run import InTimeDocument
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.run_options import RunOptions, Wanted, wanted
 from tonnage.estimate.run.deadline import StepTimeAt, smallest_for_deadline
-from tonnage.estimate.run.reliability import Reliability, accelerators, note, reliability
+from tonnage.estimate.run.recovery import spare_accelerators
+from tonnage.estimate.run.reliability import Reliability, accelerators, note, note_failures, reliability
 from tonnage.formulas import failures as f
 from tonnage.formulas import run as g
 from tonnage.kernel.errors import InvalidInput
@@ -92,16 +93,22 @@ def run(
     `today`: where the deadline is a date.
     """
     want = wanted(options, price, today)
-    failures = reliability(step_time, plan, options, checkpoint)
+    failures = reliability(step_time, plan, options, checkpoint, cluster)
     _progress(failures, plan)
     note(failures, options, question)
-    hours, bought, buys = _bought(want, step_time, plan, failures.goodput)
+    hours, bought, buys = _bought(want, step_time, plan, failures.goodput, spare_accelerators(options, cluster))
     tokens, steps = _length(want, plan, bought)
     productive = Term.product("productive time", "seconds", steps, step_time)
     seconds = Term.ratio("time of the run", "seconds", productive, failures.goodput)
     _note_last(failures, productive, seconds, question)
-    used = Term.of("accelerator-hours", g.accelerator_hours, n=plan.world_size, tau=seconds.value)
-    larger = _in_time(want, options, seconds, checkpoint, in_time)
+    runs = seconds.value * (
+        failures.runs_share.value if failures.runs_share else 1
+    )  # nothing fails while training waits
+    expected = Term.of("failures on the way", f.failures_expected, tau=runs, MTBF=failures.between_failures.value)
+    note_failures(failures, expected, options, question)
+    paid = plan.world_size + spare_accelerators(options, cluster)
+    used = Term.of("accelerator-hours", g.accelerator_hours, n=paid, tau=seconds.value)
+    larger = _in_time(want, options, seconds, checkpoint, in_time, cluster)
     fewest, divided = _deadline(
         want, plan, cluster, options, used, larger, checkpoint, steps, step_time_at, fits_at, question
     )
@@ -117,9 +124,7 @@ def run(
         goodput=failures.goodput,
         time_between_failures=failures.between_failures,
         checkpoint_seconds=failures.checkpoint,
-        failures=Term.of(
-            "failures on the way", f.failures_expected, tau=seconds.value, MTBF=failures.between_failures.value
-        ),
+        failures=expected,
         checkpoint_interval=failures.interval,
         checkpoint_interval_by_young=failures.interval_by_young,
         restart_seconds=failures.restart,
@@ -171,9 +176,12 @@ def _note_last(failures: Reliability, productive: Term, seconds: Term, question:
 
 
 def _bought(
-    want: Wanted, step_time: Term, plan: TrainingPlan, goodput: Term
+    want: Wanted, step_time: Term, plan: TrainingPlan, goodput: Term, spare: int
 ) -> tuple[Term | None, Term | None, Term | None]:
-    """Accelerator-hours, whole steps and tokens that the budget buys; nothing without one."""
+    """Accelerator-hours, whole steps and tokens that the budget buys; nothing without one. `spare`: accelerators of
+    spare nodes, which are paid for too.
+    """
+    paid = plan.world_size + spare
     if want.budget is not None:
         hours = Term.of(
             "accelerator-hours of the budget", g.hours_of_budget, USD_budget=want.budget, USD_hour=want.price
@@ -186,12 +194,12 @@ def _bought(
         "steps that the budget buys",
         g.steps_of_hours,
         n_hours=hours.value,
-        n=plan.world_size,
+        n=paid,
         tau_step=step_time.value,
         eta=goodput.value,
     )
     if steps.value < 1 and want.tokens is None and want.steps is None and want.epochs is None:
-        one = g.accelerator_hours(n=plan.world_size, tau=step_time.value / goodput.value)
+        one = g.accelerator_hours(n=paid, tau=step_time.value / goodput.value)
         cost = (
             Message(", {cost}", cost=human(one * want.price, "USD"))
             if want.budget is not None and want.price is not None
@@ -268,7 +276,7 @@ def _deadline(
 
     def seconds_at(chosen: TrainingPlan) -> float:
         step = step_time_at(chosen.data_parallel_size)
-        return float(steps.value * step.value / reliability(step, chosen, options, checkpoint).goodput.value)
+        return float(steps.value * step.value / reliability(step, chosen, options, checkpoint, cluster).goodput.value)
 
     fewest = smallest_for_deadline(want.deadline, str(options.deadline or ""), plan, cluster, seconds_at, fits_at)
     if isinstance(fewest, str):
@@ -279,7 +287,7 @@ def _deadline(
 
 
 def _in_time(
-    want: Wanted, options: RunOptions, seconds: Term, checkpoint: Term, in_time: InTime | None
+    want: Wanted, options: RunOptions, seconds: Term, checkpoint: Term, in_time: InTime | None, cluster: Cluster
 ) -> InTimeDocument | None:
     """The smallest larger machine that makes a deadline which this one misses; None where no step is known to be fewer
     on it: a number of steps stays what it is.
@@ -298,7 +306,7 @@ def _in_time(
             m=chosen.num_microbatches,
             d=chosen.data_parallel_size,
         )
-        return float(steps * step.value / reliability(step, chosen, options, checkpoint).goodput.value)
+        return float(steps * step.value / reliability(step, chosen, options, checkpoint, cluster).goodput.value)
 
     return in_time(want.deadline, seconds.value / want.deadline, seconds_of)
 

@@ -2,10 +2,16 @@
 
 from typing import Annotated
 
-from tonnage.question.forms import amount, duration, last_day, number, number_of, rate, usd
+from tonnage.question.forms import amount, count, duration, last_day, number, number_of, ranged, rate, usd, word
 from tonnage.question.option import RUN_AND_MONEY, Options, Usual, described, option
 
 OF_ANY_ANSWER = ("price_per_accelerator_hour", "storage_bandwidth", "storage_read_bandwidth")  # given for a step too
+
+
+def _failure_rates() -> tuple[str, ...]:
+    from tonnage.catalogue.failures import failure_rates  # read when somebody asks for them
+
+    return failure_rates()
 
 
 @described
@@ -98,8 +104,46 @@ class RunOptions(Options, frozen=True, kw_only=True):
             "mean time between failures of one accelerator with its share of node and network, such as 5y",
             duration,
             unit="time",
-            default="5.8 years, as Llama 3's H100",
+            default="as --failures says: 5.8 years of an H100, 3.4 of an A100",
         ),
+    ] = None
+    failures: Annotated[
+        str | None,
+        option(
+            "published rate of failures, such as llama-3 or rsc-1",
+            word,
+            unit="name",
+            default="of the accelerator's generation, else llama-3",
+            known=_failure_rates,
+        ),
+    ] = None
+    checkpoint_tier: Annotated[
+        str | None,
+        option(
+            "where the checkpoint lies that a restart reads first: remote storage, local drives, or host memory with a "
+            "copy on a peer",
+            word,
+            unit="name",
+            default="remote",
+            choices=("remote", "local", "memory"),
+        ),
+    ] = None
+    spares: Annotated[
+        int | None,
+        option(
+            "spare nodes, which are paid for; where none is left, training waits for the repair of one",
+            ranged(count, "from 0 to 10,000"),
+            unit="nodes",
+            default="always one at hand, not paid for",
+        ),
+    ] = None
+    repair_seconds: Annotated[
+        float | str | None,
+        option("with spares: time until a failed node is back, such as 8h", duration, unit="time", default="1 day"),
+    ] = None
+    elastic: Annotated[
+        bool | None,
+        option("with spares: without a spare node, go on with fewer data-parallel replicas instead of waiting"),
     ] = None
 
     @property

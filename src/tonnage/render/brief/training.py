@@ -77,17 +77,17 @@ def add_training(page: Page, document: Mapping[str, Any]) -> None:
         parts.insert(2, say("rollout {share} %", share=percent(run["rollout_share"]["value"])))
     lines = [say(", ").join(parts)]
     if "seconds" in run:
-        lines.append(_whole_run(run))
+        lines.append(_whole_run(run, document["question"]))
     page.field("speed", *lines)
     if cost := _cost(document):
         page.field("cost", cost)
 
 
-def _whole_run(run: Mapping[str, Any]) -> str:
+def _whole_run(run: Mapping[str, Any], question: Mapping[str, Any]) -> str:
     whole = say(
         "{tokens} tokens in {time}, {hours} GPU-hours",
         tokens=many(run["tokens"]["value"]),
-        time=seconds(run["seconds"]["value"]),
+        time=_time_of_run(run, question),
         hours=_hours(run["accelerator_hours"]["value"]),
     )
     wanted = run.get("accelerators_for_deadline")
@@ -95,6 +95,26 @@ def _whole_run(run: Mapping[str, Any]) -> str:
         enough = say("{count} GPUs meet the deadline", count=count(wanted["value"]))
         return say("{whole}; {enough}", whole=whole, enough=enough)
     return whole
+
+
+def _time_of_run(run: Mapping[str, Any], question: Mapping[str, Any]) -> str:
+    """The time by the clock; where failures are to be expected also the computing alone, its share, and whose rate of
+    failures that is.
+    """
+    whole = seconds(run["seconds"]["value"])
+    number = run["failures"]["value"]
+    if number < 1:
+        return whole
+    failures = say("{number} failures", number=significant(number))
+    if rate := value_of(question, "failures"):
+        failures = say("{failures} at the rate of {rate}", failures=failures, rate=rate)
+    return say(
+        "{time} ({computing} of computing, goodput {goodput} %, {failures})",
+        time=whole,
+        computing=seconds(run["productive_seconds"]["value"]),
+        goodput=percent(run["goodput"]["value"]),
+        failures=failures,
+    )
 
 
 def _hours(value: float) -> str:

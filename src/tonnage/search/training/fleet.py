@@ -14,6 +14,7 @@ from tonnage.documents.plan import FoundPlanDocument
 from tonnage.estimate.money.bill import rent
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.run.checkpoint import saved_bytes
+from tonnage.estimate.run.recovery import spare_accelerators
 from tonnage.estimate.run.reliability import reliability
 from tonnage.estimate.run.run import LEAST_GOODPUT
 from tonnage.estimate.step_time.time import Timing
@@ -249,10 +250,14 @@ class Searcher:
         return np.where(goodput > 0, limits * goodput, 0.0 if self.strict else limits)
 
     def _prices(self, machines: Sequence[Cluster]) -> np.ndarray:
-        """USD of an accelerator and hour, NaN where no price is known."""
+        """USD of an accelerator that trains and hour, spare nodes among it; NaN where no price is known."""
         rents = [self.rent(machine) for machine in machines]
+        paid = [1 + spare_accelerators(self.asked.run, machine) / machine.size for machine in machines]
         return np.array(
-            [np.nan if price is None else price / machine.size for price, machine in zip(rents, machines, strict=True)]
+            [
+                np.nan if price is None else price / machine.size * more
+                for price, machine, more in zip(rents, machines, paid, strict=True)
+            ]
         )
 
     def _kth(self, values: Sequence[float]) -> float:
@@ -363,7 +368,7 @@ def goodputs(space: Space, machines: Sequence[Cluster], run: RunOptions) -> np.n
     saved = saved_bytes(space.model, plan)
     shares = np.array(
         [
-            reliability(NO_TIME, replace(plan, data_parallel_size=machine.size), run, saved).goodput.value
+            reliability(NO_TIME, replace(plan, data_parallel_size=machine.size), run, saved, machine).goodput.value
             for machine in machines
         ]
     )
