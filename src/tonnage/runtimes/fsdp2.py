@@ -68,7 +68,7 @@ NEWEST = TrainingRuntime(
     trains=METHODS,
     replicates=True,
     compiles=True,
-    float8=("none", "tensorwise", "rowwise", "mxfp8"),
+    float8=("none", "tensorwise", "rowwise", "mxfp8", "nvfp4"),
     split="ends weigh",
     splits_chunks=True,  # torchtitan, distributed/pipeline_parallel.py: every chunk is a stage of its own
     schedules=(
@@ -89,6 +89,7 @@ NEWEST = TrainingRuntime(
 V02 = replace(
     NEWEST,
     version="torchtitan 0.2.0",
+    float8=("none", "tensorwise", "rowwise", "mxfp8"),
     kernels=replace(NEWEST.kernels, attention="flash"),
     losses=("full",),
     loss_chunks=0,

@@ -26,6 +26,8 @@ from tonnage.runtimes.parts.megatron.pipeline import MODULES
 # torchtitan, components/quantization/mxfp8.md).
 RECIPES_OF_TORCHAO = {
     "rowwise_with_gw_hp": "rowwise",
+    **{f"fp8_{name}": name for name in ("tensorwise", "rowwise")},
+    **{f"float8_{name}": name for name in ("tensorwise", "rowwise")},
     "mxfp8_rceil": "mxfp8",
     "mxfp8_cublas": "mxfp8",
     "mxfp8_cublas_rceil": "mxfp8",

@@ -8,12 +8,14 @@ from tonnage.estimate.frameworks.base import prefers_cudnn
 from tonnage.estimate.hardware.rates import Rates
 from tonnage.estimate.hardware.routing import routing_of
 from tonnage.estimate.memory import Step
+from tonnage.estimate.step_time.casts import CASTS, cast_seconds, product_share
 from tonnage.formulas.flops import causal_attention_flops, full_attention_flops, windowed_attention_flops
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number, maximum, minimum
 from tonnage.tape import Work
 
 NARROW = ("fp8", "fp4")
+WIDTH = 2  # bytes of a number of an operand before it is cast
 KINDS = {
     "product": "matrix products",
     "experts": "products of experts",
@@ -38,6 +40,8 @@ class KernelTime:
         self.bandwidth = self.chip.memory.bytes_per_second * rates.memory
         self.wide = _wide_peak(step)
         self.narrow = _narrow_peak(step)
+        kernels = step.plan.kernels
+        self.casts, self.gathers_narrow = CASTS.get(kernels.float8), kernels.float8_all_gather
         mixture = next((op for block in step.layers for op in block.ops if getattr(op, "num_experts", 0)), None)
         ranks = step.plan.expert_parallel_size
         self.experts = mixture.num_experts / ranks if mixture is not None else 1  # type: ignore[attr-defined]
@@ -71,9 +75,24 @@ class KernelTime:
         all_bytes = moved + self.accumulated * of_unit if work.wgrad else moved
         seconds = flops / self._product(work) + all_bytes / self.bandwidth + self.rates.launch
         if self.is_narrow(work):
-            casts = self.rates.cast * (self.around_experts if work.kind == "experts" else 1)
-            seconds = seconds + casts * (moved - of_unit) / self.bandwidth
+            seconds = seconds + self._casts(work, moved, of_unit)
         return seconds, flops, all_bytes
+
+    def _casts(self, work: Work, moved: Number, of_weights: Number) -> Number:
+        """Seconds in which the operands of a product are cast; `moved`: bytes of operands, result and weights."""
+        if self.casts is None:
+            passes = self.rates.cast * (self.around_experts if work.kind == "experts" else 1)
+            return passes * (moved - of_weights) / self.bandwidth
+        return cast_seconds(
+            self.casts,
+            (moved - of_weights) / WIDTH,
+            of_weights / WIDTH,
+            when=work.when,
+            wgrad=work.wgrad,
+            gathered=self.gathers_narrow,
+            peak=self.bandwidth / self.rates.memory,
+            share=self.rates.memory,
+        )
 
     def moved(self, work: Work) -> Number:
         """Bytes read and written."""
@@ -100,6 +119,8 @@ class KernelTime:
         rows, outer = self._shape(work)
         kind = "bf16" if name == self.wide else name
         share = self.shares.matrix.get(kind, self.shares.matrix["bf16"])
+        if kind != "bf16" and self.casts is not None and self.chip.generation.startswith("Blackwell"):
+            share = product_share(self.casts, work.wgrad, self.shares.matrix["bf16"])
         sides = (1 + self.rates.half_side / outer) * (1 + self.rates.half_side / rows)
         return self.chip.peak(name) * share * self.machine * self.clock / sides
 
@@ -168,4 +189,4 @@ def _narrow_peak(step: Step) -> str:
     """What products of narrow operands are multiplied in; "": there are none."""
     if step.recipe.compute in NARROW:
         return step.recipe.compute
-    return "fp8" if step.plan.kernels.float8 != "none" else ""
+    return {"none": "", "nvfp4": "fp4"}.get(step.plan.kernels.float8, "fp8")
