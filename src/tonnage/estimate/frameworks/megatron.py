@@ -189,6 +189,8 @@ FLAGS = {
     "expert_tensor_parallel_size": "--expert-tensor-parallel-size",
     "virtual_pipeline_size": "--num-virtual-stages-per-pipeline-rank",
 }
+# What Megatron-FSDP shards (--data-parallel-sharding-strategy), by ZeRO stage.
+SHARDED = {2: "optim_grads", 3: "optim_grads_params"}
 CAPABILITIES = {"Ampere": 80, "Ada": 89, "Hopper": 90, "Blackwell": 100}
 LARGE_ON_BLACKWELL = (2, 12)  # PyTorch, pull request 175344
 WORKSPACE_SOURCE = "Transformer Engine, transformer_engine/pytorch/module/base.py: get_cublas_workspace_size_bytes"
@@ -240,6 +242,7 @@ class Megatron(Framework):
             expert_parallel=experts > 1,
             local_experts=mixture is not None and mixture.num_experts > experts,
             expert_tensor_parallel=first_of(plan.expert_tensor_parallel_size) > 1,
+            gradient_accumulation_fusion=plan.zero_stage not in SHARDED,
             cross_entropy="te" if plan.loss == "fused" else "unfused",
             capacity=plan.megatron.expert_capacity_factor is not None,
             router_groups=(config.get("n_group") or 1) > 1,
@@ -504,6 +507,12 @@ def _flags(plan: TrainingPlan) -> list[str]:
         f"--seq-length {plan.sequence_length}",
     ]
     flags += ["--use-distributed-optimizer"] if plan.zero_stage else []
+    if plan.zero_stage in SHARDED:
+        flags += [
+            "--use-megatron-fsdp",
+            f"--data-parallel-sharding-strategy {SHARDED[plan.zero_stage]}",
+            "--no-gradient-accumulation-fusion",
+        ]
     flags += _recompute_flags(plan)
     flags += ["--tp-comm-overlap"] if plan.megatron.tp_comm_overlap else []
     flags += ["--overlap-moe-expert-parallel-comm"] if plan.megatron.overlap_moe_expert_parallel_comm else []

@@ -10,7 +10,10 @@ from tonnage.kernel.prepared import tables
 from tonnage.spec import Accelerator
 
 # Generations that nobody measured take the shares of one that was, and a wider band.
-KIN = {"Blackwell Ultra": "Blackwell", "Ada Lovelace": "Ampere", "Volta": "Ampere", "Turing": "Ampere"}
+KIN = {
+    "Blackwell Ultra": "Blackwell", "Ada Lovelace": "Ampere", "Volta": "Ampere", "Turing": "Ampere",
+    "TPU v4": "TPU v5p", "TPU v6e": "TPU v5e", "TPU v7": "TPU v5p",
+}  # fmt: skip
 
 
 class Generation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

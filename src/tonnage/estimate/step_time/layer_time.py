@@ -35,6 +35,9 @@ def _plus(total: Number, more: Number, count: Number) -> Number:
     return more if type(total) is int and total == 0 else total + more
 
 
+UNREAD = ("product", "experts")  # kinds of the last operation of a layer
+
+
 class Spent:
     """Seconds of kernels of one kind, with their FLOP and the bytes that they move."""
 
@@ -124,9 +127,18 @@ class LayerTime:
     def layers(self) -> dict[Block, Passes]:
         """One micro-batch through one layer of each kind."""
         return {
-            block: self._passes((*layer.work, *self._unsaid(block, layer)), tapes.window_of(block))
+            block: self._passes((*self._read(layer.work), *self._unsaid(block, layer)), tapes.window_of(block))
             for block, layer in self.step.layers.items()
         }
+
+    def _read(self, done: Sequence[Work]) -> Sequence[Work]:
+        """What a layer runs: XLA, which compiles for TPUs, leaves out what nothing reads, as the last product of a
+        layer that runs again.
+        """
+        last = max((i for i, work in enumerate(done) if work.when == "again" and work.kind in UNREAD), default=None)
+        if self.kernels.chip.kind != "tpu" or last is None:
+            return done
+        return (*done[:last], *done[last + 1 :])
 
     # ---- the tree ----
 
