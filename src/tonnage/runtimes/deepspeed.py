@@ -24,7 +24,7 @@ TRAINING_RUNTIMES.add(
         gradients_persist=True,
         framework="deepspeed",
         listed=5,
-        options=DeepSpeedSettings.__struct_fields__,
+        options=(*DeepSpeedSettings.__struct_fields__, "context_parallel_method"),
         takes_objectives=True,
         # stands for the stages below 2, which are said: there is no file of 0, and zero1 has one micro-batch a step,
         # which no other number can stand beside
@@ -40,6 +40,5 @@ TRAINING_RUNTIMES.add(
         logits_split=False,
         trains=METHODS,
         pipeline=False,
-        context_parallel=False,
     ),
 )

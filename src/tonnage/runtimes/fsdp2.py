@@ -41,7 +41,8 @@ NEWEST = TrainingRuntime(
     gradients_persist=False,
     framework="fsdp2",
     listed=1,
-    options=("moe_token_dispatcher_type",),  # torchtitan 0.2: parallelism.expert_parallel_comm_backend
+    # torchtitan 0.2: parallelism.expert_parallel_comm_backend; ring attention, or Ulysses under ms-swift
+    options=("moe_token_dispatcher_type", "context_parallel_method"),
     code="torchtitan",
     flavours={PEFT_CODE: "eager"},
     makes_on_accelerator=True,

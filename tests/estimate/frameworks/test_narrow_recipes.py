@@ -38,7 +38,7 @@ def test_mxfp8_before_blackwell_is_warned_of():
     assert any("float8 mxfp8 does not run on H100" in note for note in train(on="8xh100", float8="mxfp8").warnings)
 
 
-@every_row("name, recipe", [("blockwise", "fp8-blockwise-te"), ("nvfp4", "nvfp4-te")])
+@every_row("name, recipe", [("blockwise", "fp8-blockwise-te"), ("delayed", "fp8-te")])
 def test_recipes_that_fsdp2_lacks_name_transformer_engines(name, recipe):
     with pytest.raises((InvalidInput, InvalidPlan), match=f"megatron with precision {recipe}"):
         train(runtime="fsdp2", float8=name)

@@ -214,14 +214,12 @@ def _notes(timing: Timing, memory: TrainingMemory) -> Iterator[str]:
             wide=kernels.wide,
             options=listed(_narrow_options(plan), OR),
         )
-    if products := optimizer(plan.optimizer).products:
-        yield (
-            Message(
-                "the products of {optimizer} are not in the time of a step, but the bytes that it reads and "
-                "writes are. It does {products}.",
-                optimizer=plan.optimizer,
-                products=products,
-            )
+    chosen = optimizer(plan.optimizer)
+    if missing := chosen.unworked or ("" if chosen.work is not None else chosen.products):
+        yield Message(
+            "not in the time of a step: what {optimizer} does besides, {products}.",
+            optimizer=plan.optimizer,
+            products=missing,
         )
     if others := _unmeasured_recurrences(memory):
         yield (

@@ -23,6 +23,7 @@ from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework, HostStates, PlanRequest, pinned
+from tonnage.estimate.frameworks.context_parallel import method_of
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.plan.rule import LARGEST, Facts, Rule, Sizes, check, near_divisors
 from tonnage.estimate.plan.training_options import TrainingOptions
@@ -216,6 +217,11 @@ class DeepSpeed(Framework):
 
     copies_layer_shards = False  # parameter by parameter
     rules = (PARTITION,)
+
+    @classmethod
+    def options(cls, request: PlanRequest) -> dict[str, Any]:
+        r = request
+        return method_of(r.model, r.sizes, ("a2a",), "DeepSpeed-Ulysses", r.options, r.question)
 
     @classmethod
     def sharding_options(cls, request: PlanRequest) -> dict[str, Any]:

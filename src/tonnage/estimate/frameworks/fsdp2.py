@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.estimate.frameworks import torchtitan_flags as titan
 from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework, PlanRequest, dispatcher_of
+from tonnage.estimate.frameworks.context_parallel import method_of
 from tonnage.estimate.frameworks.fsdp2_units import Units, unit_points
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.step.communication import copies
@@ -46,7 +47,7 @@ class Compiled(Framework):
             runtime.own,
             compiled=plan.kernels.compile,
             tensor_parallel=_many(plan.tensor_parallel_size),
-            ring=_many(plan.context_parallel_size),
+            ring=_many(plan.context_parallel_size) and plan.megatron.context_parallel_method != "a2a",
             float8=plan.kernels.float8 != "none",
             cast_bytes=CAST_BYTES.get(plan.kernels.float8, 1),
             keeps_casts=plan.kernels.float8 in KEEPS_CASTS,
@@ -70,7 +71,12 @@ class Fsdp2(Compiled):
 
     @classmethod
     def options(cls, request: PlanRequest) -> dict[str, Any]:
-        return dispatcher_of(request.options, request.question)
+        fields = dispatcher_of(request.options, request.question)
+        if request.options.context_parallel_method is not None:
+            fields |= method_of(
+                request.model, request.sizes, ("p2p", "a2a"), "ring attention", request.options, request.question
+            )
+        return fields
 
     @classmethod
     def launch_settings(cls, model: Model, plan: TrainingPlan) -> list[str]:

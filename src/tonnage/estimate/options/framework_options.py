@@ -245,7 +245,7 @@ def _float8(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
     named = RECIPES_OF_TORCHAO.get((o.float8 or "").lower().replace("-", "_"), o.float8)
     chosen: str = q.take("float8", named, "none", "default", "products in 16 bit")
     if chosen not in runtime.float8 and te_recipe(chosen):
-        able = [other for other in training_runtimes() if training_runtime(other).multiplies_narrow]
+        able = next(other for other in training_runtimes() if training_runtime(other).multiplies_narrow)
         raise NotApplicable(
             Message(
                 "{@float8} {chosen} is not estimated with runtime {runtime}, which has {known}. Transformer Engine's "
@@ -253,7 +253,7 @@ def _float8(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
                 chosen=chosen,
                 runtime=runtime.name,
                 known=listed(runtime.float8),
-                able=listed(able, "or"),
+                able=able,
                 recipe=te_recipe(chosen),
             ),
             "float8",
