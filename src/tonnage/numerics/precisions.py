@@ -558,6 +558,16 @@ _recipe(
     **_FP8_BLOCK,
     note="as fp8-blockwise-te, with gradients summed and reduced in bf16",
 )
+_recipe(
+    "fp8-blockwise-te-primary",
+    "fp8",
+    "bf16",
+    f"{1 + 4 / 128**2} 4 2 4 4 2",
+    f"{_TE_BLOCK}; Megatron-LM, --fp8-param-gather",
+    cast_bytes=1 + 4 / 128**2,
+    **_FP8_BLOCK,
+    note="the only low-precision copies are fp8, by rows and by columns",
+)
 # 32 numbers share a scale of 8 bits, along rows for one product and along columns for the other: both copies are kept.
 _recipe(
     "mxfp8-te",

@@ -58,7 +58,7 @@ def model_flops(model: Model, plan: TrainingPlan, step: WalkedStep) -> Term:
     return training_flops(
         model,
         plan.tokens_per_step,
-        plan.sequence_length,
+        plan.attended_length,
         method=plan.tuning.method,
         trainable_layers=plan.tuning.trainable_layers,
         adapters=adapters,

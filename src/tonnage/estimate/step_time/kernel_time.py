@@ -15,6 +15,11 @@ from tonnage.kernel.formula import Number, maximum, minimum
 from tonnage.tape import Work
 
 NARROW = ("fp8", "fp4")
+# Where the arithmetic of a generation is cut to a fraction and its power is not, products are no longer bound by power.
+# Of an H20's 148 TFLOP/s in 16 bit: FlashMLA 130 (deepseek-ai/FlashMLA, issue 30), cuDNN's attention and
+# FlashAttention-3 forward 129 and 126, FlashAttention-2 84 (Dao-AILab/flash-attention, issue 1310).
+UNBOUND_WATTS = 2.0  # times the watts for a TFLOP/s of those that made the generation's shares
+UNBOUND, UNBOUND_ATTENTION, UNBOUND_FLASH2 = 0.88, 0.87, 0.57
 WIDTH = 2  # bytes of a number of an operand before it is cast
 KINDS = {
     "product": "matrix products",
@@ -51,11 +56,13 @@ class KernelTime:
             mixture.top_k if mixture is not None else 1,  # type: ignore[attr-defined]
             in_turn=step.plan.imbalance.experts_in_turn,
         )
+        self.attended = step.plan.attended_length
         self.tokens = self.sizes.s * self.sizes.b / self.sizes.c
         self.around_experts = rates.fused_experts if step.framework.fuses_experts else 1
         # a product reads its weights in 16 bit; the gradient of the weights is added to main gradients, which are read
         # and written
         self.accumulated = step.framework.accumulated_bytes
+        self.is_unbound = rates.watts_over(self.chip) > UNBOUND_WATTS
         self.machine = self._machine(step)
         self.clock = self._clock(step)
         self.attention_share = self._attention_share(step)
@@ -121,6 +128,7 @@ class KernelTime:
         share = self.shares.matrix.get(kind, self.shares.matrix["bf16"])
         if kind != "bf16" and self.casts is not None and self.chip.generation.startswith("Blackwell"):
             share = product_share(self.casts, work.wgrad, self.shares.matrix["bf16"])
+        share = max(share, UNBOUND) if self.is_unbound else share
         sides = (1 + self.rates.half_side / outer) * (1 + self.rates.half_side / rows)
         return self.chip.peak(name) * share * self.machine * self.clock / sides
 
@@ -141,6 +149,8 @@ class KernelTime:
         """
         cudnn = step.plan.kernels.attention == "sdpa" and prefers_cudnn(step.cluster)
         own = step.runtime.newest_attention or cudnn or self.chip.generation.startswith("Blackwell")
+        if self.is_unbound:
+            return self.machine * (UNBOUND_ATTENTION if own else UNBOUND_FLASH2)
         return self.machine * (self.shares.attention if own else self.shares.flash2 or self.shares.attention)
 
     def _machine(self, step: Step) -> float:
@@ -165,8 +175,8 @@ class KernelTime:
         """FLOP and FLOP/s; a fused kernel skips what the mask takes out, separate products do not."""
         if not work.fused:
             return flops, self.chip.peak(self.wide) * self.shares.matrix["bf16"] * self.machine
-        s = self.sizes.s
-        every = {"y": flops / s, "L": 1, "T": 1}  # those of all pairs are of s keys
+        every = {"y": flops / self.sizes.s, "L": 1, "T": 1}  # those of all pairs are of s keys
+        s = self.attended
         if not work.causal:
             flops = full_attention_flops.evaluate(**every, s=s if window is None else minimum(s, window))
         elif window is None:

@@ -261,6 +261,16 @@ class TrainingOptions(Method, frozen=True, kw_only=True):
         bool | None,
         option("Liger's kernels: norms, positions, feed-forward, loss in parts (transformers, ddp)", default="off"),
     ] = None
+    mean_packed_length: Annotated[
+        float | None,
+        option(
+            "mean tokens of the sequences that share a row and do not see each other: attention takes no longer (time "
+            "alone)",
+            count,
+            unit="tokens",
+            default="a row is one sequence",
+        ),
+    ] = None
     packing: Annotated[
         bool | None,
         option(
