@@ -84,9 +84,10 @@ FIXED = (
     ),
     Fixed("launch", 2e-6, f"{AICONF}, gemm_perf: bf16 products take 1.8 to 2.9 us at the least"),
 )
-# DeepSpeed: the hours of Pythia's runs, which no fit counts, over those predicted; two runs of Llama 7B on eight A800s,
-# of another publication, lie 5 and 12 % beyond it (tests/estimate/step_time).
-FRAMEWORKS = {"deepspeed": 1.306}
+# Factors of whole runtimes over Megatron: none. DeepSpeed had 1.306, of the hours of Pythia's whole runs; Llama 7B on
+# eight A800s in 2023 had eager attention, which explains it, and ms-swift's runs with FlashAttention show none
+# (docs/decisions/0068-recipes-and-runtimes-of-2026.md).
+FRAMEWORKS: dict[str, float] = {}
 FITTED = (
     Fitted("bf16.Hopper", 0.70, 0.1, 0.45, 0.80, "large bf16 products on Hopper"),
     Fitted("bf16.Blackwell", 0.68, 0.05, 0.40, 0.75, "large bf16 products on Blackwell"),
