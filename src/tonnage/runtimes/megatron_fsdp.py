@@ -1,4 +1,4 @@
-"""Megatron-FSDP: Megatron-core's layers, whose weights, gradients and states are sharded and gathered layer by layer."""
+"""Megatron-FSDP: Megatron-core's layers; weights, gradients and states are sharded, and gathered layer by layer."""
 
 from msgspec.structs import replace
 

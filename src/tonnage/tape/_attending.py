@@ -270,8 +270,8 @@ class Attending(Words):
         causal: bool = True,
         cross: bool = False,
     ) -> Tensor:
-        """Attention by the chosen implementation. `by_heads`: queries are in memory in the order of heads. Where context
-        ranks deal out heads, attention keeps its output before it goes back to the ranks of its tokens.
+        """Attention by the chosen implementation. `by_heads`: queries are in memory in the order of heads. Where
+        context ranks deal out heads, attention keeps its output before it goes back to the ranks of its tokens.
         """
         out_heads = self._attended(q, k, v, heads, out, kv_heads, by_heads, is_masked, sinks, causal, cross)
         return self.mapped("all_to_all", out_heads) if self.deals_heads else out_heads

@@ -25,7 +25,7 @@ from tonnage.kernel.term import Term
 from tonnage.kernel.units import HOUR, human
 from tonnage.numerics.optimizers import optimizer
 from tonnage.ops import Mamba2, StateCache
-from tonnage.runtimes import training_runtime, training_runtimes
+from tonnage.runtimes import narrow_runtimes, training_runtime
 from tonnage.spec import Cluster, TrainingPlan
 
 # Measured over estimated seconds of the 15 steps of kind rl_speed in validation/recent that are not left out of fits.
@@ -237,7 +237,7 @@ def _narrow_options(plan: TrainingPlan) -> Iterator[str]:
     kinds = training_runtime(plan.runtime).float8
     if len(kinds) > 1:
         yield f"--float8 {kinds[1]}"
-    yield from (f"--runtime {name}" for name in training_runtimes() if training_runtime(name).multiplies_narrow)
+    yield from (f"--runtime {name}" for name in narrow_runtimes())
 
 
 def _unmeasured_recurrences(memory: TrainingMemory) -> list[str]:

@@ -44,7 +44,9 @@ def method_named(name: str | None, known: Sequence[str], usual: str, why: str, q
             name=name,
             methods=listed(known),
         )
-    method: str = name if plain in METHOD_NAMES and name else q.take("context_parallel_method", name, usual, "runtime", why)
+    method: str = (
+        name if plain in METHOD_NAMES and name else q.take("context_parallel_method", name, usual, "runtime", why)
+    )
     if method not in known:
         raise unknown("method of context parallelism", method, known)
     return method
@@ -57,8 +59,8 @@ def shared_heads(model: Model, sizes: Mapping[str, Any], method: str) -> str:
     if method == "a2a" and heads and heads % ranks:
         raise InvalidPlan(
             Message(
-                "{@context_parallel_method} a2a deals out heads: {@context_parallel_size} x {@tensor_parallel_size} must "
-                "divide the {heads} heads of {model}. Got {ranks}.",
+                "{@context_parallel_method} a2a deals out heads: {@context_parallel_size} x {@tensor_parallel_size} "
+                "must divide the {heads} heads of {model}. Got {ranks}.",
                 heads=heads,
                 model=model.name,
                 ranks=ranks,

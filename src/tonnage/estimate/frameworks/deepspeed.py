@@ -238,9 +238,7 @@ class DeepSpeed(Framework):
             return super().loss(stage)
         sequence = first_of(plan.sequence_length) // first_of(plan.context_parallel_size)
         parts = liger_parts(model, int(sequence * first_of(plan.micro_batch_size)))
-        return tapes.loss_layer(
-            stage.after, self.step.setting, model.hidden_size, "liger", parts, logits_split=False
-        )
+        return tapes.loss_layer(stage.after, self.step.setting, model.hidden_size, "liger", parts, logits_split=False)
 
     @classmethod
     def options(cls, request: PlanRequest) -> dict[str, Any]:

@@ -22,10 +22,10 @@ from tonnage.kernel.term import Term
 from tonnage.spec import TrainingPlan
 from tonnage.tape import TOKEN, Extent, Layer, Own, Setting
 
-# Bytes of a number of an operand that is cast, with its scales: of MXFP8 one of 8 bits for 32, of NVFP4 for 16. What ranks send stays in 16 bit
-# (torchtitan, components/quantization/mxfp8.md; torchao, prototype/mx_formats/mx_linear.py, which keeps inputs and
-# weights in bf16 for backward), and so it does with scales for rows: tensor ranks gather in float8 with scales for
-# whole tensors alone (torchtitan, models/llama3/parallelize.py: float8 tensorwise).
+# Bytes of a number of an operand that is cast, with its scales: of MXFP8 one of 8 bits for 32, of NVFP4 for 16. What
+# ranks send stays in 16 bit (torchtitan, components/quantization/mxfp8.md; torchao, prototype/mx_formats/mx_linear.py,
+# which keeps inputs and weights in bf16 for backward), and so it does with scales for rows: tensor ranks gather in
+# float8 with scales for whole tensors alone (torchtitan, models/llama3/parallelize.py: float8 tensorwise).
 CAST_BYTES = {"mxfp8": 1 + 1 / 32, "nvfp4": 1 / 2 + 1 / 16}
 # Those whose backward reads what forward has cast (torchao, prototype/moe_training/nvfp4_training/nvfp4_linear.py).
 KEEPS_CASTS = ("nvfp4",)

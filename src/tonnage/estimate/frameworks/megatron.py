@@ -31,7 +31,7 @@ from tonnage.estimate.step.views import RankView
 from tonnage.formulas import memory as f
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
 from tonnage.kernel.formula import Number
-from tonnage.kernel.message import Message, listed, option_name
+from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import counted
@@ -158,8 +158,8 @@ FLAGS = {
     "expert_tensor_parallel_size": "--expert-tensor-parallel-size",
     "virtual_pipeline_size": "--num-virtual-stages-per-pipeline-rank",
 }
-# Beginnings of recipes' names -> how the tape names what Transformer Engine stores. Megatron's default of --fp8-recipe is
-# delayed.
+# Beginnings of recipes' names -> how the tape names what Transformer Engine stores. Megatron's default of --fp8-recipe
+# is delayed.
 SCALES: Mapping[str, Recipe] = {
     "fp8-te": "delayed",
     "fp8-blockwise": "blockwise",

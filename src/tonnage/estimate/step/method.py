@@ -1,7 +1,6 @@
 """What trains and what does not: adapters, frozen layers, quantised bases."""
 
-from collections.abc import Mapping
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from tonnage.architectures import Block, Model

@@ -40,8 +40,8 @@ CASTS: Mapping[str, Casts] = {
     "rowwise": Casts(rows=4, columns=4, weight=(3, 7)),
     # shares of products: torchao, prototype/moe_training/README.md, as above
     "mxfp8": Casts(rows=3, columns=3, weight=(3, 3), own=True, alone=(0.746, 0.569)),
-    # torchao, prototype/moe_training/nvfp4_training/nvfp4_linear.py: the largest number is sought (2), one kernel writes
-    # both copies (2 + 2 * 9/16), which stay for backward; shares of products: pull request 2427, 8,192 a side on a B200
+    # torchao, prototype/moe_training/nvfp4_training/nvfp4_linear.py: the largest number is sought (2), one kernel
+    # writes both copies (2 + 2 * 9/16), which stay for backward; shares of products: pull request 2427, B200
     "nvfp4": Casts(rows=5.125, columns=0, weight=(5.125, 0), own=True, alone=(0.60, 0.60)),
 }
 

@@ -234,7 +234,10 @@ class TrainingOptions(Method, frozen=True, kw_only=True):
     float8: Annotated[
         str | None,
         option(
-            "scales of float8 products (fsdp2): none, tensorwise, rowwise, mxfp8 or nvfp4", word, unit="kind", default="none"
+            "scales of float8 products (fsdp2): none, tensorwise, rowwise, mxfp8 or nvfp4",
+            word,
+            unit="kind",
+            default="none",
         ),
     ] = None
     float8_all_gather: Annotated[
