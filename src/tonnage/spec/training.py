@@ -56,6 +56,10 @@ class PostTraining(Struct, frozen=True, kw_only=True):
     teacher_hidden_size: int = 0
     #: Share of the memory that an engine takes which generates on the same accelerators.
     engine_memory_share: float = 0
+    #: Hard negatives of a sample of contrastive training.
+    negatives: int = 0
+    #: Whether embeddings of the whole batch are made first, and each micro-batch runs again for its gradients.
+    cached_embeddings: bool = False
 
 
 class Rollout(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from functools import lru_cache
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
 from tonnage.estimate.frameworks.base import PlanRequest
 from tonnage.estimate.inputs import Origin, Question, own_of
-from tonnage.estimate.layers.losses import KINDS, LOGITS, TOKENS
+from tonnage.estimate.layers.losses import CONTRASTIVE, KINDS, LOGITS, TOKENS
 from tonnage.estimate.options.framework_options import (
     framework_options,
     offload_options,
@@ -386,12 +386,15 @@ def _dropout_of(model: Model) -> tuple[bool, bool, str]:
 def _loss(facts: Facts, model_code: str, sizes: dict[str, int], o: TrainingOptions, q: Question) -> str:
     runtime = facts.runtime
     if o.objective in KINDS and model_code == PEFT_CODE:
+        of_scores = Message("scores of embeddings, without logits")
         chosen = q.take(
             "loss",
             o.loss,
             "tiled",
             "default",
-            Message("TRL's own: {tokens:,} tokens and {logits:,} logits at once", tokens=TOKENS, logits=LOGITS),
+            of_scores
+            if o.objective == CONTRASTIVE
+            else Message("TRL's own: {tokens:,} tokens and {logits:,} logits at once", tokens=TOKENS, logits=LOGITS),
         )
         if chosen != "tiled":
             raise InvalidPlan(

@@ -54,9 +54,12 @@ class StepTime(LayerTime):
         """The work of one micro-batch in a stage."""
         total = Passes()
         trains = dict(self._trains(stage))
+        cached = self.plan.post_training.cached_embeddings
         for block, count in stage.layers:
             passes, above = self.with_gathers(block) if self.gathers else self.layers[block], trains.get(block, 0)
             total.add(passes, above)
+            if cached:  # embeddings of the whole batch come first, without gradients
+                total.add(passes.only("forward"), count)
             if count > above:  # nothing in or below these trains: they have no backward
                 total.add(passes.only("forward"), count - above)
         loss = self.step.framework.loss(stage)

@@ -354,12 +354,30 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
     objective: Annotated[
         str | None,
         option(
-            "what training is for: sft (or pre-training), dpo, online-dpo, grpo, dapo, rloo, ppo or distillation",
+            "what training is for: sft (or pre-training), dpo, online-dpo, grpo, dapo, rloo, ppo, distillation or "
+            "contrastive (embeddings)",
             word,
             unit="name",
             default="sft",
-            choices=("sft", "dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo", "distillation"),
+            choices=("sft", "dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo", "distillation", "contrastive"),
             usual=Usual(TRAINING, "sft, dpo, grpo, ppo, distillation, ...", "NAME", place=1),
+        ),
+    ] = None
+    negatives: Annotated[
+        int | None,
+        option(
+            "hard negatives of a sample, beside a text and its match (objective contrastive)",
+            count,
+            unit="sequences",
+            default="0",
+        ),
+    ] = None
+    cached_embeddings: Annotated[
+        bool | None,
+        option(
+            "GradCache: embeddings of the whole batch are made first, then each micro-batch runs again with gradients "
+            "(objective contrastive)",
+            default="off",
         ),
     ] = None
     teacher: Annotated[str | None, option("the model that distillation learns from", word, unit="model")] = None
