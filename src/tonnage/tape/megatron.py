@@ -247,7 +247,12 @@ class MegatronCode(Native):
         self.quantised = False
         if gathers_gradient:
             self._sent("reduce_scatter" if self.setting.sequence_parallel else "all_reduce", "", out, width)
-        return product
+        if self.adapters is None or copies:
+            return product
+        # Megatron-Bridge, peft/lora_layers.py: LoRALinear adds what an adapter makes of the layer's own input
+        results = [product]
+        del product
+        return self._adapted(x, results, out, extent, self.adapters)
 
     def _sent(
         self, collective: Collective | Literal[""], when: Pass | Literal[""], elements: float, width: float

@@ -22,7 +22,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.plan.rule import LARGEST
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.communication import copies, width_of
-from tonnage.estimate.step.method import linear_parameters
+from tonnage.estimate.step.method import adapters_of, linear_parameters
 from tonnage.estimate.step.pipeline_layout import chunk_layers, with_predictions
 from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.rank import Stage, first_of
@@ -195,6 +195,16 @@ class Megatron(Framework):
     adds_tied_gradients = False  # accumulated into the main gradient by each product
 
     @property
+    def adapter_precision(self) -> str:
+        """Adapters are parameters of Megatron's optimizer like all others."""
+        return self.plan.precision
+
+    @property
+    def adapter_width(self) -> float:
+        """Bytes of a number of the adapters, as layers see them."""
+        return self.recipe.compute_bytes
+
+    @property
     def _setting(self) -> MegatronSetting:
         return cast(MegatronSetting, self.step.setting)
 
@@ -220,7 +230,8 @@ class Megatron(Framework):
             local_experts=mixture is not None and mixture.num_experts > experts,
             expert_tensor_parallel=first_of(plan.expert_tensor_parallel_size) > 1,
             fp8=next((scales for word, scales in SCALES.items() if plan.precision.startswith(word)), ""),
-            gradient_accumulation_fusion=plan.zero_stage not in SHARDED,
+            adapters=adapters_of(plan, recipe, self.adapter_width),
+            gradient_accumulation_fusion=plan.zero_stage not in SHARDED and plan.tuning.method == "full",
             cross_entropy="te" if plan.loss == "fused" else "unfused",
             capacity=plan.megatron.expert_capacity_factor is not None,
             router_groups=(config.get("n_group") or 1) > 1,
