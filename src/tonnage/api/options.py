@@ -53,7 +53,9 @@ class TrainOptions(TypedDict, total=False):
     [names]; default: core_attn
     """
     context_parallel_method: str | None
-    """how megatron's ranks share a sequence: p2p, a2a or allgather [name]; default: p2p"""
+    """how context ranks share a sequence (megatron, fsdp2, deepspeed): p2p (ring), a2a (Ulysses) or allgather
+    [name]; default: p2p; a2a with deepspeed
+    """
     expert_capacity_factor: float | None
     """tokens an expert has room for, over the mean; megatron pads to it and drops the rest [factor]; default: no
     limit
@@ -280,7 +282,7 @@ class TrainOptions(TypedDict, total=False):
     it
     """
     liger: bool | None
-    """Liger's kernels: norms, positions, feed-forward, loss in parts (transformers, ddp); default: off"""
+    """Liger's kernels: norms, positions, feed-forward, loss in parts (transformers, ddp, deepspeed); default: off"""
     mean_packed_length: float | None
     """mean tokens of the sequences that share a row and do not see each other: attention takes no longer (time
     alone) [tokens]; default: a row is one sequence

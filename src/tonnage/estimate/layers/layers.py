@@ -6,7 +6,16 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from tonnage.architectures import Block, Branch, Model, wiring
-from tonnage.estimate.layers.losses import CONTRASTIVE, FUSED, IN_PARTS, LOSSES, TILED, UPCAST_IN_MODEL, chunked, contrastive
+from tonnage.estimate.layers.losses import (
+    CONTRASTIVE,
+    FUSED,
+    IN_PARTS,
+    LOSSES,
+    TILED,
+    UPCAST_IN_MODEL,
+    chunked,
+    contrastive,
+)
 from tonnage.formulas import flops as f
 from tonnage.formulas.memory import layers_on_rank
 from tonnage.formulas.parameters import tensor_parameters

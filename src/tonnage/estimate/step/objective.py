@@ -168,17 +168,18 @@ def _pairs(name: str, o: TrainingOptions, q: Question) -> dict[str, Any]:
         for option, value in given.items():
             if value is not None:
                 raise NotApplicable(
-                    Message("{name} belongs to objective contrastive. Got it with {objective}.",
-                            name=option_name(option), objective=name),
+                    Message(
+                        "{name} belongs to objective contrastive. Got it with {objective}.",
+                        name=option_name(option),
+                        objective=name,
+                    ),
                     option,
                     ("objective",),
                 )
         return {}
     negatives = q.take("negatives", o.negatives, 0, "default", "the other texts of the batch")
     if not 0 <= negatives <= MOST_NEGATIVES:
-        raise InvalidPlan(
-            "{@negatives} must be from 0 to {most:,}. Got {count}.", most=MOST_NEGATIVES, count=negatives
-        )
+        raise InvalidPlan("{@negatives} must be from 0 to {most:,}. Got {count}.", most=MOST_NEGATIVES, count=negatives)
     cached = q.take("cached_embeddings", o.cached_embeddings, False, "default", "MultipleNegativesRankingLoss")
     return {"negatives": negatives, "cached_embeddings": cached}
 

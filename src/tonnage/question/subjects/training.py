@@ -262,7 +262,10 @@ class TrainingOptions(Method, frozen=True, kw_only=True):
     ] = None
     liger: Annotated[
         bool | None,
-        option("Liger's kernels: norms, positions, feed-forward, loss in parts (transformers, ddp)", default="off"),
+        option(
+            "Liger's kernels: norms, positions, feed-forward, loss in parts (transformers, ddp, deepspeed)",
+            default="off",
+        ),
     ] = None
     mean_packed_length: Annotated[
         float | None,

@@ -201,7 +201,12 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
     ] = None
     context_parallel_method: Annotated[
         str | None,
-        option("how megatron's ranks share a sequence: p2p, a2a or allgather", word, unit="name", default="p2p"),
+        option(
+            "how context ranks share a sequence (megatron, fsdp2, deepspeed): p2p (ring), a2a (Ulysses) or allgather",
+            word,
+            unit="name",
+            default="p2p; a2a with deepspeed",
+        ),
     ] = None
     expert_capacity_factor: Annotated[
         float | None,
