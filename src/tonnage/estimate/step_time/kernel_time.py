@@ -15,7 +15,8 @@ from tonnage.kernel.formula import Number, maximum, minimum
 from tonnage.tape import Work
 
 NARROW = ("fp8", "fp4")
-# Where the arithmetic of a generation is cut to a fraction and its power is not, products are no longer bound by power.
+# Where a data-centre chip has a fraction of the arithmetic and most of the power, products are not bound by
+# power.
 # Of an H20's 148 TFLOP/s in 16 bit: FlashMLA 130 (deepseek-ai/FlashMLA, issue 30), cuDNN's attention and
 # FlashAttention-3 forward 129 and 126, FlashAttention-2 84 (Dao-AILab/flash-attention, issue 1310).
 UNBOUND_WATTS = 2.0  # times the watts for a TFLOP/s of those that made the generation's shares
@@ -62,7 +63,7 @@ class KernelTime:
         # a product reads its weights in 16 bit; the gradient of the weights is added to main gradients, which are read
         # and written
         self.accumulated = step.framework.accumulated_bytes
-        self.is_unbound = rates.watts_over(self.chip) > UNBOUND_WATTS
+        self.is_unbound = self.chip.memory.kind.startswith("HBM") and rates.watts_over(self.chip) > UNBOUND_WATTS
         self.machine = self._machine(step)
         self.clock = self._clock(step)
         self.attention_share = self._attention_share(step)
