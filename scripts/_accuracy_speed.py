@@ -167,7 +167,7 @@ def _few(found: Sequence[Case]) -> list[str]:
         f"{name} {band.low:.2f} to {band.high:.2f} ({band.rows} rows)" for name, band in held.runtimes.items()
     )
     return [
-        f"- DeepSpeed's factor {held.frameworks['deepspeed']:.3f} is of Pythia's runs alone, which no fit sees.",
+        "- DeepSpeed has no factor of its own: Pythia's rows are hours of whole runs, which no fit sees.",
         f"- The few rows of these runtimes, unseen by the fit, widen the runtime's band: {widened}.",
         (
             f"- `fused_experts` {held.fused_experts:.3f}, on {fused} rows: permutations and casts around experts' "

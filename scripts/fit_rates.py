@@ -51,6 +51,7 @@ class Fixed(NamedTuple):
 SIMUMAX = "SimuMax, configs/system/b200_bf16_ceperm.json at e691807"
 AICONF = "aiconfigurator-core 0.12.0, systems/data"
 TURBO = "AMD-AGI/Primus-Turbo"
+MAXTEXT = "MaxText, MaxText/configs"
 KITTENS = "HipKittens (arXiv 2511.08083), analysis"
 FIXED = (
     Fixed("bf16.Ampere", 0.834, f"{AICONF}/a100_sxm gemm_perf: share of peak of large bf16 products"),
@@ -70,6 +71,10 @@ FIXED = (
     Fixed("bf16.CDNA 4", 0.70, f"{KITTENS}/bf16_gemm/plot.py: hipBLASLt on MI355X, 8,192 and 16,384 a side"),
     Fixed("attention.CDNA 4", 0.546, f"{KITTENS}/attn: AITER forward, Composable Kernel backward, causal"),
     Fixed("flash2.CDNA 4", 0.131, f"{KITTENS}/attn: Triton forward, PyTorch backward, causal, 4,096 and 8,192 tokens"),
+    Fixed("bf16.TPU v5e", 0.91, f"{MAXTEXT}/v5e/README.md: three quarters of its rows, scripts/fit_tpu.py"),
+    Fixed("bf16.TPU v5p", 0.84, f"{MAXTEXT}/v5p/README.md: three quarters of its rows, scripts/fit_tpu.py"),
+    Fixed("attention.TPU v5e", 0.45, "as the mean of the generations that were measured, like v5p's"),
+    Fixed("attention.TPU v5p", 0.45, "as the mean of the generations that were measured, like v5e's"),
     Fixed("row_moves", 0.506, f"{SIMUMAX}: mean of permute_fwd and permute_bwd"),
     Fixed(
         "cast",
@@ -79,9 +84,10 @@ FIXED = (
     ),
     Fixed("launch", 2e-6, f"{AICONF}, gemm_perf: bf16 products take 1.8 to 2.9 us at the least"),
 )
-# DeepSpeed: the hours of Pythia's runs, which no fit counts, over those predicted; two runs of Llama 7B on eight A800s,
-# of another publication, lie 5 and 12 % beyond it (tests/estimate/step_time).
-FRAMEWORKS = {"deepspeed": 1.306}
+# Factors of whole runtimes over Megatron: none. DeepSpeed had 1.306, of the hours of Pythia's whole runs; Llama 7B on
+# eight A800s in 2023 had eager attention, which explains it, and ms-swift's runs with FlashAttention show none
+# (docs/decisions/0068-recipes-and-runtimes-of-2026.md).
+FRAMEWORKS: dict[str, float] = {}
 FITTED = (
     Fitted("bf16.Hopper", 0.70, 0.1, 0.45, 0.80, "large bf16 products on Hopper"),
     Fitted("bf16.Blackwell", 0.68, 0.05, 0.40, 0.75, "large bf16 products on Blackwell"),
@@ -116,7 +122,7 @@ INSIDE = "inside the bands that other sources make, nominal 90 %: "
 # times as fast as MI300X's with 750 W, the root of the watts is 1.155: rocm.blogs.amd.com,
 # measuring-max-achievable-flops-part2) and MI355X (1400 W).
 WATTS = {"Hopper": 700 / 989.4, "Blackwell": 1000 / 2250, "CDNA 3": 1000 / 1307.4, "CDNA 4": 1400 / 2516.6}
-OF_KERNELS = ("CDNA 3", "CDNA 4")
+OF_KERNELS = ("CDNA 3", "CDNA 4", "TPU v5e", "TPU v5p")
 
 
 def rates_of(values: Sequence[float]) -> Rates:

@@ -161,7 +161,6 @@ def test_arguments_decide_options(arguments, options):
 
 
 UNCLEAR = [
-    ("--use-megatron-fsdp", "use-megatron-fsdp"),
     ("--num-experts 8 --expert-model-parallel-size 8", "moe-token-dispatcher-type"),
     ("--recompute-granularity full --recompute-method uniform --recompute-num-layers 2", "recompute-num-layers"),
     ("--recompute-granularity full --recompute-method block --recompute-num-layers 1", "recompute-method"),
@@ -214,8 +213,13 @@ def test_the_release_is_what_the_runtime_runs():
     assert (found.document.version, found.question["runtime_version"]) == ("0.17", "core 0.17")
 
 
+def test_megatron_fsdp_is_the_runtime_of_that_name():
+    found = asked("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads")
+    assert (found.question["runtime"], found.question["zero_stage"]) == ("megatron-fsdp", 2)
+
+
 def test_a_default_is_that_of_the_release():
-    assert "use-megatron-fsdp" in keys(asked("--use-megatron-fsdp"), "not understood")
+    assert asked("--use-megatron-fsdp").question["zero_stage"] == 3
     assert asked("--use-megatron-fsdp", version="0.17").question["zero_stage"] == 0
     assert asked("--use-megatron-fsdp --data-parallel-sharding-strategy optim").question["zero_stage"] == 1
 

@@ -11,7 +11,7 @@ import pytest
 import tonnage
 from every_row import every_row
 from tonnage.interchange.formats import FORMATS
-from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName
+from tonnage.kernel.errors import InvalidInput, UnknownName
 from tonnage.runtimes import training_runtime, training_runtimes
 from tonnage.runtimes.parts.tools import TOOLS, tool_named
 
@@ -101,10 +101,11 @@ def test_fsdp1_says_what_differs_from_fsdp2():
     assert any("7 % less with FSDP2" in note for note in answer.warnings)
 
 
-@every_row("name, nearest", [("maxtext", "fsdp2"), ("mindspeed", "megatron"), ("megatron-fsdp", "fsdp2")])
-def test_a_tool_that_is_not_estimated_is_refused_with_what_is_known(name, nearest):
-    with pytest.raises(MissingDatum, match=f"is not estimated.*nearest runtime: {nearest}"):
-        entries(name)
+@every_row("name, runtime", [("maxtext", "fsdp2"), ("mindspeed", "megatron")])
+def test_a_tool_of_another_vendor_is_estimated_by_the_mechanism_of_its_runtime_and_says_so(name, runtime):
+    answer = tonnage.train(MODEL, on="8xh100", runtime=name, as_is=True, advice=False)
+    assert answer.question["runtime"].value == runtime
+    assert any("is not known here" in note or "nobody published" in note for note in answer.warnings)
 
 
 def test_a_search_asks_for_the_runtime_itself():

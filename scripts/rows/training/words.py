@@ -76,10 +76,13 @@ def precision(text: str, plain: str) -> str | None:
 
 
 def eight_bit(text: str) -> str | None:
-    """How float8 products are scaled: none, tensorwise or rowwise; None where nothing is said."""
+    """How narrow products are scaled: none, tensorwise, rowwise, mxfp8 or nvfp4; None where nothing is said."""
     if not text:
         return None
-    if "row" in text or "mxfp8" in text or "nvfp4" in text:  # scales of blocks lie along rows too
+    for blocks in ("mxfp8", "nvfp4"):
+        if blocks in text:
+            return blocks
+    if "row" in text:
         return "rowwise"
     return "tensorwise" if EIGHT.search(text) or text == "true" else "none"
 

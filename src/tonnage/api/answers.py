@@ -184,14 +184,14 @@ def train(
       offload_optimizer [place]: optimizer states, and gradients that are sharded: none, cpu or nvme (deepspeed, fsdp2,
         megatron) (default: none)
       runtime [name]: framework that trains the model; a tool such as axolotl, trl or nemo leads to its own: fsdp2,
-        megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth, litgpt (default: fsdp2; transformers on
-        one accelerator)
+        megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth, litgpt, megatron-fsdp (default: fsdp2;
+        transformers on one accelerator)
       tokens [tokens]: training tokens, such as 15T; or give epochs, or max_steps
       deadline [time]: 30d, 2w, or the last day, such as 2027-01-31: how many accelerators make it?
       budget [USD]: money that may be spent, such as 100k: how many tokens does it buy?
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
       price_per_accelerator_hour [USD]: price of one accelerator for one hour
-    All 139 options: `print(tonnage.options("train"))`.
+    All 142 options: `print(tonnage.options("train"))`.
 
     Returns an Answer: `fits`; `memory` [bytes] of the fullest GPU and its parts; `step_time` [seconds]; `run` (MFU,
     tokens/s, the whole run); `bill` [USD, joules]; `advice`; `to_dict()` is the document of `--json`.

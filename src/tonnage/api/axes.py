@@ -44,6 +44,8 @@ class Axes(TypedDict, total=False):
     optimizer: str | Sequence[str | None] | None
     optimizer_implementation: str | Sequence[str | None] | None
     objective: str | Sequence[str | None] | None
+    negatives: int | Sequence[int | None] | None
+    cached_embeddings: bool | Sequence[bool | None] | None
     teacher: str | Sequence[str | None] | None
     engine_memory_share: float | Sequence[float | None] | None
     prompts_per_step: int | Sequence[int | None] | None
@@ -107,6 +109,7 @@ class Axes(TypedDict, total=False):
     optimizer_in_backward: bool | Sequence[bool | None] | None
     expandable_segments: bool | Sequence[bool | None] | None
     liger: bool | Sequence[bool | None] | None
+    mean_packed_length: float | Sequence[float | None] | None
     packing: bool | Sequence[bool | None] | None
     keep_outputs: bool | Sequence[bool | None] | None
     runtime: str | Sequence[str | None] | None

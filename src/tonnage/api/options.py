@@ -53,7 +53,9 @@ class TrainOptions(TypedDict, total=False):
     [names]; default: core_attn
     """
     context_parallel_method: str | None
-    """how megatron's ranks share a sequence: p2p, a2a or allgather [name]; default: p2p"""
+    """how context ranks share a sequence (megatron, fsdp2, deepspeed): p2p (ring), a2a (Ulysses) or allgather
+    [name]; default: p2p; a2a with deepspeed
+    """
     expert_capacity_factor: float | None
     """tokens an expert has room for, over the mean; megatron pads to it and drops the rest [factor]; default: no
     limit
@@ -108,8 +110,14 @@ class TrainOptions(TypedDict, total=False):
     optimizer_implementation: str | None
     """of torch: fused, foreach (copies of all parameters in the step) or for-loop [kind]; default: fused"""
     objective: str | None
-    """what training is for: sft (or pre-training), dpo, online-dpo, grpo, dapo, rloo, ppo or distillation [name];
-    default: sft
+    """what training is for: sft (or pre-training), dpo, online-dpo, grpo, dapo, rloo, ppo, distillation or
+    contrastive (embeddings) [name]; default: sft
+    """
+    negatives: int | None
+    """hard negatives of a sample, beside a text and its match (objective contrastive) [sequences]; default: 0"""
+    cached_embeddings: bool | None
+    """GradCache: embeddings of the whole batch are made first, then each micro-batch runs again with gradients
+    (objective contrastive); default: off
     """
     teacher: str | None
     """the model that distillation learns from [model]"""
@@ -260,7 +268,7 @@ class TrainOptions(TypedDict, total=False):
     compile: bool | None
     """torch.compile of layers and loss (fsdp2 with torchtitan's code, torchtune); default: off"""
     float8: str | None
-    """scales of float8 products (fsdp2): none, tensorwise, rowwise or mxfp8 [kind]; default: none"""
+    """scales of float8 products (fsdp2): none, tensorwise, rowwise, mxfp8 or nvfp4 [kind]; default: none"""
     float8_all_gather: bool | None
     """gather weights in float8 (with float8 tensorwise); default: off"""
     async_tensor_parallel: bool | None
@@ -274,7 +282,11 @@ class TrainOptions(TypedDict, total=False):
     it
     """
     liger: bool | None
-    """Liger's kernels: norms, positions, feed-forward, loss in parts (transformers, ddp); default: off"""
+    """Liger's kernels: norms, positions, feed-forward, loss in parts (transformers, ddp, deepspeed); default: off"""
+    mean_packed_length: float | None
+    """mean tokens of the sequences that share a row and do not see each other: attention takes no longer (time
+    alone) [tokens]; default: a row is one sequence
+    """
     packing: bool | None
     """sequences packed into rows of sequence_length, each for itself (code of transformers, torchtune); default: off"""
     keep_outputs: bool | None
@@ -283,8 +295,8 @@ class TrainOptions(TypedDict, total=False):
     """
     runtime: str | None
     """framework that trains the model; a tool such as axolotl, trl or nemo leads to its own: fsdp2, megatron,
-    transformers, ddp, deepspeed, nanotron, torchtune, unsloth, litgpt [name]; default: fsdp2; transformers on one
-    accelerator
+    transformers, ddp, deepspeed, nanotron, torchtune, unsloth, litgpt, megatron-fsdp [name]; default: fsdp2;
+    transformers on one accelerator
     """
     tokens: int | str | None
     """training tokens, such as 15T; or give epochs, or max_steps [tokens]"""

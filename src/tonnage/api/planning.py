@@ -177,14 +177,14 @@ def plan_training(
         full)
       precision [recipe]: training recipe, such as bf16-mixed, bf16, fp32, fp8-te (default: bf16-mixed)
       runtime [name]: framework that trains the model; a tool such as axolotl, trl or nemo leads to its own: fsdp2,
-        megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth, litgpt (default: fsdp2; transformers on
-        one accelerator)
+        megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth, litgpt, megatron-fsdp (default: fsdp2;
+        transformers on one accelerator)
       tokens [tokens]: training tokens, such as 15T; or give epochs, or max_steps
       deadline [time]: 30d, 2w, or the last day, such as 2027-01-31: how many accelerators make it?
       budget [USD]: money that may be spent, such as 100k: how many tokens does it buy?
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
       price_per_accelerator_hour [USD]: price of one accelerator for one hour
-    All 144 options: `print(tonnage.options("plan_training"))`.
+    All 147 options: `print(tonnage.options("plan_training"))`.
 
     Returns TrainingPlans: `plans`, the best first, each with its `answer`; `best`; `rows()` and `frame()`. Raises
     TonnageError: as `train`.

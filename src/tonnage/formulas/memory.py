@@ -249,6 +249,12 @@ def interleaved_microbatches_in_flight(p, i, m, v, n_turn):
     return minimum(m * v, 2 * (p - 1 - i) + (v - 1) * n_turn + 1) / v
 
 
+@formula(unit="parameters", source="TransformerEngine, low precision training: linear layers alone are quantised")
+def parameters_left(N, U):
+    """Of N parameters those that are not among the U of linear layers."""
+    return maximum(N - U, 0)
+
+
 @formula(
     unit="bytes",
     source="Megatron-LM, megatron/core/pipeline_parallel/fine_grained_activation_offload.py",

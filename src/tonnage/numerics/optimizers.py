@@ -5,6 +5,7 @@ tensor, are left out. `Optimizer.states(rows, columns)` counts one tensor exactl
 for large ones.
 """
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -40,7 +41,9 @@ class Optimizer(Struct, frozen=True, kw_only=True):
     A quantised state of fewer than `smallest` elements is kept in fp32 (`small_width`; None: as wide as the weights);
     `whole_blocks`: also one that its blocks do not divide. `paged`: states of at least 100 000 elements are in CUDA
     managed memory, which moves to the host when the device is full. `rank`: default rank of the low-rank gradient.
-    `products`: what an update multiplies or factorises, besides reading and writing the states.
+    `products`: what an update multiplies or factorises, besides reading and writing the states; `work`: FLOP of that
+    for a matrix of rows x columns, as the mean of many updates, None where no formula says them; `work_type`: the peak
+    that they are multiplied at. `unworked`: what of the products these FLOP leave out.
     """
 
     name: str
@@ -55,6 +58,9 @@ class Optimizer(Struct, frozen=True, kw_only=True):
     rank: int = 0
     note: str = ""
     products: str = ""
+    work: Callable[[float, float], float] | None = None
+    work_type: str = "bf16"
+    unworked: str = ""
 
     def of(self, role: Role) -> tuple[State, ...]:
         """The states of a tensor of this role."""
@@ -124,6 +130,35 @@ class Optimizer(Struct, frozen=True, kw_only=True):
             return plain
         large = elements >= self.smallest
         return _choose(large & (elements % state.block == 0) if self.whole_blocks else large, quantised, plain)
+
+
+NEWTON_SCHULZ_STEPS = 5  # torch/optim/_muon.py: ns_steps
+PRECONDITION_EVERY = 10  # soap.py: precondition_frequency
+
+
+def newton_schulz_flops(rows: float, columns: float) -> float:
+    """FLOP of Muon's Newton-Schulz steps: a X + (b A + c A A) X with A = X X^T, X being as wide as it is or wider
+    (Jordan2024; torch/optim/_muon.py: zeropower_via_newtonschulz5).
+    """
+    short, long = min(rows, columns), max(rows, columns)
+    return NEWTON_SCHULZ_STEPS * (4 * short**2 * long + 2 * short**3)
+
+
+def soap_flops(rows: float, columns: float) -> float:
+    """FLOP of a SOAP update: statistics of each side, the gradient and the first moment into their bases, the update
+    back, and every tenth time a product with each basis and its QR decomposition (Vyas2024, algorithm 3;
+    Golub2013, sec. 5.2: 4/3 n^3 for R and as much for Q).
+    """
+    total = 0.0
+    for side, other in ((rows, columns), (columns, rows)):
+        if side <= LARGEST_PRECONDITIONER:
+            total += 4 * 2 * side**2 * other + (2 + 8 / 3) * side**3 / PRECONDITION_EVERY
+    return total
+
+
+def projection_flops(rank: int) -> Callable[[float, float], float]:
+    """FLOP of projecting a gradient to this rank, and of the update back (Zhao2024, algorithm 1)."""
+    return lambda rows, columns: 4 * rows * columns * min(rank, rows, columns)
 
 
 class _Size(Struct, frozen=True):
@@ -251,6 +286,7 @@ _add(
     **_FULL,
     note="AdamW for embedding, head and vectors; its Newton-Schulz steps work in bf16 copies that are not states",
     products="five Newton-Schulz steps of each whole matrix, which shards are gathered for",
+    work=newton_schulz_flops,
 )
 _add(
     "adam-mini",
@@ -263,8 +299,10 @@ _add(
 _SVD = (
     "a singular value decomposition of each gradient every few hundred updates, and products with the projector in each"
 )
+_DECOMPOSED = "singular value decompositions every few hundred updates"
 _PROJECTED = "products of each gradient with its projector"
-_add("galore-adamw", "Zhao2024; galore-torch, adamw.py", *_LOW_RANK, **_FULL, rank=128, products=_SVD)
+_OF_RANK = {"work": projection_flops(128), "unworked": _DECOMPOSED}
+_add("galore-adamw", "Zhao2024; galore-torch, adamw.py", *_LOW_RANK, **_FULL, rank=128, products=_SVD, **_OF_RANK)
 _add(
     "galore-8bit",
     "Zhao2024; galore-torch, adamw8bit.py",
@@ -275,6 +313,7 @@ _add(
     smallest=4096,
     rank=128,
     products=_SVD,
+    **_OF_RANK,
 )
 _add(
     "apollo",
@@ -283,9 +322,18 @@ _add(
     **_FULL,
     rank=128,
     products=_PROJECTED,
+    work=projection_flops(128),
     note="the paper draws the projector from a seed each time; the released code keeps it",
 )
-_add("apollo-mini", "Zhu2024; apollo-torch, apollo.py", *_LOW_RANK, **_FULL, rank=1, products=_PROJECTED)
+_add(
+    "apollo-mini",
+    "Zhu2024; apollo-torch, apollo.py",
+    *_LOW_RANK,
+    **_FULL,
+    rank=1,
+    products=_PROJECTED,
+    work=projection_flops(1),
+)
 _add("sophia", "Liu2023; sophia-opt", _FIRST, State("diagonal of the Hessian"))
 _add("adagrad", f"{_TORCH}/adagrad.py", State("sum of squares"))
 _add("rmsprop", f"{_TORCH}/rmsprop.py", _SECOND)
@@ -313,4 +361,6 @@ _add(
     products=(
         "statistics of each matrix, its rotation into their bases and back, and a QR decomposition every few updates"
     ),
+    work=soap_flops,
+    work_type="fp32",
 )

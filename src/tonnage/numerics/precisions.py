@@ -448,14 +448,7 @@ _TE_BLOCK = (
 _TE_FP4 = "TransformerEngine, common/recipe: NVFP4BlockScaling"
 _NARROW = "Megatron-LM, --grad-reduce-in-bf16"
 _FP8: dict[str, Any] = {"covers": "linear", "linear_input_bytes": 1}
-_FP8_BLOCK: dict[str, Any] = {
-    "covers": "linear",
-    "linear_input_bytes": 1 + 4 / 128,
-    "uncounted": Message(
-        "the memory is that of bf16. Copies of the weights in fp8, 2.0 bytes a parameter of linear layers, come on "
-        "top, and inputs kept for backward take 1.03 bytes instead of 2."
-    ),
-}
+_FP8_BLOCK: dict[str, Any] = {"covers": "linear", "linear_input_bytes": 1 + 4 / 128}
 _MXFP8: dict[str, Any] = {"covers": "linear", "linear_input_bytes": 1.03125}
 _NVFP4: dict[str, Any] = {"covers": "linear", "linear_input_bytes": 0.5625}
 _recipe("fp32", "fp32", "fp32", "4 0 4 4 4 4", "Rajbhandari2020, sec. 3.1")
@@ -564,6 +557,16 @@ _recipe(
     cast_bytes=2 * (1 + 4 / 128**2),
     **_FP8_BLOCK,
     note="as fp8-blockwise-te, with gradients summed and reduced in bf16",
+)
+_recipe(
+    "fp8-blockwise-te-primary",
+    "fp8",
+    "bf16",
+    f"{1 + 4 / 128**2} 4 2 4 4 2",
+    f"{_TE_BLOCK}; Megatron-LM, --fp8-param-gather",
+    cast_bytes=1 + 4 / 128**2,
+    **_FP8_BLOCK,
+    note="the only low-precision copies are fp8, by rows and by columns",
 )
 # 32 numbers share a scale of 8 bits, along rows for one product and along columns for the other: both copies are kept.
 _recipe(

@@ -174,7 +174,7 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
 
     def _routed(self, code: Code, x: Tensor) -> Tensor:
         with code.inside(self.name):
-            if code.style.router.every_expert:
+            if code.style.router.every_expert and not code.groups_experts:
                 return self._through_all(code, x)
             return self.experts_out(code, x, self.scores(code, x))
 

@@ -96,7 +96,21 @@ def serving_runtimes() -> tuple[str, ...]:
 
 def runtimes_with(option: str) -> str:
     """The training runtimes that have one of our options which others do not, as a text."""
-    return listed(name for name in training_runtimes() if option in TRAINING_RUNTIMES[name].options)
+    return listed(
+        name for name in training_runtimes() if option in TRAINING_RUNTIMES[name].options and not _variant(name)
+    )
+
+
+def narrow_runtimes() -> tuple[str, ...]:
+    """The training runtimes whose layers multiply in fewer than 16 bit where the recipe says so."""
+    names = training_runtimes()
+    return tuple(name for name in names if TRAINING_RUNTIMES[name].multiplies_narrow and not _variant(name))
+
+
+def _variant(name: str) -> bool:
+    """Whether a runtime runs another's layers under a name of its own, as Megatron-FSDP does Megatron's."""
+    framework = TRAINING_RUNTIMES[name].framework
+    return framework != name and framework in TRAINING_RUNTIMES
 
 
 def model_codes() -> tuple[str, ...]:

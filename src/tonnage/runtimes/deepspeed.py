@@ -3,6 +3,7 @@ to the host follow
 its settings: estimate.frameworks.deepspeed."""
 
 from tonnage.ops import Kernels
+from tonnage.runtimes import training_runtime
 from tonnage.runtimes.parts.base import METHODS, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
 from tonnage.spec import DeepSpeedSettings
 
@@ -24,8 +25,9 @@ TRAINING_RUNTIMES.add(
         gradients_persist=True,
         framework="deepspeed",
         listed=5,
-        options=DeepSpeedSettings.__struct_fields__,
+        options=(*DeepSpeedSettings.__struct_fields__, "context_parallel_method"),
         takes_objectives=True,
+        liger=training_runtime("transformers").liger,  # the Trainer's use_liger_kernel
         # stands for the stages below 2, which are said: there is no file of 0, and zero1 has one micro-batch a step,
         # which no other number can stand beside
         trl_config="zero2",
@@ -40,6 +42,5 @@ TRAINING_RUNTIMES.add(
         logits_split=False,
         trains=METHODS,
         pipeline=False,
-        context_parallel=False,
     ),
 )

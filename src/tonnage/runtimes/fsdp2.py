@@ -41,7 +41,8 @@ NEWEST = TrainingRuntime(
     gradients_persist=False,
     framework="fsdp2",
     listed=1,
-    options=("moe_token_dispatcher_type",),  # torchtitan 0.2: parallelism.expert_parallel_comm_backend
+    # torchtitan 0.2: parallelism.expert_parallel_comm_backend; ring attention, or Ulysses under ms-swift
+    options=("moe_token_dispatcher_type", "context_parallel_method"),
     code="torchtitan",
     flavours={PEFT_CODE: "eager"},
     makes_on_accelerator=True,
@@ -68,7 +69,7 @@ NEWEST = TrainingRuntime(
     trains=METHODS,
     replicates=True,
     compiles=True,
-    float8=("none", "tensorwise", "rowwise", "mxfp8"),
+    float8=("none", "tensorwise", "rowwise", "mxfp8", "nvfp4"),
     split="ends weigh",
     splits_chunks=True,  # torchtitan, distributed/pipeline_parallel.py: every chunk is a stage of its own
     schedules=(
@@ -89,6 +90,7 @@ NEWEST = TrainingRuntime(
 V02 = replace(
     NEWEST,
     version="torchtitan 0.2.0",
+    float8=("none", "tensorwise", "rowwise", "mxfp8"),
     kernels=replace(NEWEST.kernels, attention="flash"),
     losses=("full",),
     loss_chunks=0,

@@ -26,7 +26,6 @@ TRAINING_RUNTIMES.add(
         launch_words={},
         trl_config="",
         offload_activations=("none",),
-        is_timed=False,
         code=UNSLOTH,
         model_codes=("unsloth",),
         one_accelerator=True,

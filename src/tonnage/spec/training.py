@@ -56,6 +56,10 @@ class PostTraining(Struct, frozen=True, kw_only=True):
     teacher_hidden_size: int = 0
     #: Share of the memory that an engine takes which generates on the same accelerators.
     engine_memory_share: float = 0
+    #: Hard negatives of a sample of contrastive training.
+    negatives: int = 0
+    #: Whether embeddings of the whole batch are made first, and each micro-batch runs again for its gradients.
+    cached_embeddings: bool = False
 
 
 class Rollout(Struct, frozen=True, kw_only=True):
@@ -242,6 +246,8 @@ class TrainingPlan(Plan, frozen=True, kw_only=True):
     loss: str = "full"
     #: Whether a row has several sequences, which do not see each other.
     packing: bool = False
+    #: Mean tokens of the sequences that share a row and do not see each other; None: a row is one sequence.
+    mean_packed_length: Number | None = None
     #: Whether the training loop holds the logits until the next step.
     keep_outputs: bool = False
     #: Training recipe of numerics.precisions.
@@ -285,6 +291,11 @@ class TrainingPlan(Plan, frozen=True, kw_only=True):
             c=self.context_parallel_size,
             d=self.data_parallel_size,
         )
+
+    @property
+    def attended_length(self) -> Number:
+        """Tokens of a sequence that attention sees."""
+        return self.sequence_length if self.mean_packed_length is None else self.mean_packed_length
 
     @property
     def global_batch_size(self) -> Number:

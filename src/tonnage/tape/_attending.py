@@ -135,7 +135,8 @@ class Setting(Struct, frozen=True):
     """All settings besides the operations that decide what one layer keeps. `masked`: sequences are at least as long as
     its window;
     `own`: what only this flavour of code asks; `has_cudnn`: PyTorch prefers cuDNN's attention on this accelerator;
-    `packed`: a row has several sequences, which a mask or the kernel keeps apart."""
+    `packed`: a row has several sequences, which a mask or the kernel keeps apart; `deals_heads`: context ranks have
+    whole sequences of some heads in attention."""
 
     code: str = "eager"
     types: Types = Types()
@@ -151,6 +152,7 @@ class Setting(Struct, frozen=True):
     own: Any = None
     has_cudnn: bool = True
     packed: bool = False
+    deals_heads: bool = False
 
 
 FLASH_ROWS = 32  # flash_api.cpp: a head's width is rounded up to a multiple of this, above 128 of twice this
@@ -165,7 +167,7 @@ class Attending(Words):
         self.implementation: Implementation = setting.attention
         self.drops, self.drops_attention = setting.dropout, setting.attention_dropout
         self.masked, self.recompute, self.has_cudnn = setting.masked, setting.recompute, setting.has_cudnn
-        self.packed = setting.packed
+        self.packed, self.deals_heads = setting.packed, setting.deals_heads
         self.adapters = setting.adapters
         self.trains = setting.trains and setting.adapters is None
 
@@ -268,7 +270,26 @@ class Attending(Words):
         causal: bool = True,
         cross: bool = False,
     ) -> Tensor:
-        """Attention by the chosen implementation. `by_heads`: queries are in memory in the order of heads."""
+        """Attention by the chosen implementation. `by_heads`: queries are in memory in the order of heads. Where
+        context ranks deal out heads, attention keeps its output before it goes back to the ranks of its tokens.
+        """
+        out_heads = self._attended(q, k, v, heads, out, kv_heads, by_heads, is_masked, sinks, causal, cross)
+        return self.mapped("all_to_all", out_heads) if self.deals_heads else out_heads
+
+    def _attended(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        heads: int,
+        out: float,
+        kv_heads: int,
+        by_heads: bool,
+        is_masked: bool,
+        sinks: bool,
+        causal: bool,
+        cross: bool,
+    ) -> Tensor:
         if self.style.query_scaled:
             q = self.mapped("mul", q)
         if self.style.runs_eager(self.implementation):

@@ -11,10 +11,12 @@ WRITTEN_OUT = ("gelu_new", "gelu_fast", "gelu_python")
 
 class Code(Attending):
     """The pieces of a layer in eager PyTorch. `fuses_projections`: queries, keys and values are one matrix though
-    the checkpoint has three.
+    the checkpoint has three. `groups_experts`: a mixture's tokens are sorted by expert, whatever the model's own code
+    does.
     """
 
     fuses_projections = False
+    groups_experts = False
 
     def run(self, op: Any, x: Tensor) -> Tensor:
         """Run one operation of a layer; a framework with its own module for it runs that."""

@@ -21,14 +21,16 @@ GATHER, SCATTER = Exchange("tensor parallel", "all_gather"), Exchange("tensor pa
 
 class Own(Struct, frozen=True, kw_only=True):
     """What the plan sets for a framework's own layers. `ring`: context ranks pass keys and values around;
-    `float8`: operands of products are cast; `scale_bytes`: bytes a number of their scales, where blocks have their own;
-    `gathers_float8`: tensor ranks gather what is cast already."""
+    `float8`: operands of products are cast; `cast_bytes`: bytes of a number of these, with its scales;
+    `keeps_casts`: those of input and weight stay for backward, not the input itself; `gathers_float8`: tensor ranks
+    gather what is cast already."""
 
     compiled: bool = False
     tensor_parallel: bool = False
     ring: bool = False
     float8: bool = False
-    scale_bytes: float = 0
+    cast_bytes: float = 1
+    keeps_casts: bool = False
     gathers_float8: bool = True
 
 
@@ -59,6 +61,8 @@ class Pending(Tensor):
 class TitanCode(Code):
     """The operations of a layer as torchtitan writes them."""
 
+    groups_experts = True  # models/common/moe.py: torch._grouped_mm
+
     def __init__(self, setting: Setting):
         super().__init__(setting)
         self.own: Titan = setting.own or Titan()
@@ -84,9 +88,9 @@ class TitanCode(Code):
     def gather(self, x: Tensor) -> Tensor:
         """All-gather over the sequence; the gradient is reduce-scattered."""
         out = self.new(x.elements, 1 if self.own.float8 and self.own.gathers_float8 else x.width, GATHERED)
-        out.width = x.width  # cast to float8 on the way, and its gradient is not
         shape = x.elements, x.width, x.extent
         self.note("all_gather", [out], [x], [], lambda _: [self.new(*shape)], GATHER)
+        out.width = x.width  # cast to float8 on the way, and its gradient is not
         return out
 
     def scatter(self, x: Tensor) -> Tensor:
@@ -138,9 +142,13 @@ class TitanCode(Code):
             [(elements, extent), (x.elements, x.extent), *((weight.elements, weight.extent) for weight in weights)],
         )
         plain = node.derivative
+        if self.own.keeps_casts:
+            kept = [self.new(count, self.own.cast_bytes, cut).storage for count, cut in cast[1:]]
+            others = [storage for storage in node.saved if storage is not x.storage]
+            node.saved = [*others, *(storage for storage in kept if storage is not None)]
 
         def derivative(gradients: Gradients) -> Gradients:
-            held = [self.new(count, 1 + self.own.scale_bytes, cut) for count, cut in cast]
+            held = [self.new(count, self.own.cast_bytes, cut) for count, cut in cast]
             gradients_out = plain(gradients)
             self.mark()
             del held
@@ -315,6 +323,8 @@ class TitanCode(Code):
             return False
         if name == "mm":
             self.products += 1
+            if self.quantised and self.own.keeps_casts:  # _scaled_mm_v2 is not among the operations that it keeps
+                return False
             return (
                 self.products % 2 == 1 and not self.is_summed
             )  # compiled: the sum over ranks is kept, and nobody reads its parts

@@ -22,12 +22,18 @@ from tonnage.tape.words import first_gradient, shape_of
 Release = tuple[int, int]
 ContextParallel = Literal["", "a2a", "p2p", "allgather"]
 # cp_comm_type; all-gather keeps as much as its own output besides what the projection keeps, as all-to-all does
-Recipe = Literal["", "delayed", "tensorwise", "blockwise", "mxfp8"]
+Recipe = Literal["", "delayed", "tensorwise", "blockwise", "mxfp8", "nvfp4"]
 CrossEntropy = Literal["te", "native", "unfused"]
 
-# Bytes of a number as an fp8 recipe stores it: scales for 32, or for 128, numbers (Transformer Engine,
+# Bytes of a number as an fp8 or fp4 recipe stores it: scales for 16, for 32 or for 128 numbers (Transformer Engine,
 # pytorch/tensor/*).
-STORED: dict[str, float] = {"delayed": 1, "tensorwise": 1, "mxfp8": 1 + 1 / 32, "blockwise": 1 + 4 / 128}
+STORED: dict[str, float] = {
+    "delayed": 1,
+    "tensorwise": 1,
+    "mxfp8": 1 + 1 / 32,
+    "blockwise": 1 + 4 / 128,
+    "nvfp4": 1 / 2 + 1 / 16,
+}
 
 # The first release of Megatron-core or of Transformer Engine with a behaviour, among those that were read:
 # core 0.14, 0.15.3, 0.16.0, 0.17.0, 0.18.0; Transformer Engine 2.2, 2.5, 2.7, 2.8, 2.9, 2.10, 2.11, 2.20.
@@ -241,7 +247,12 @@ class MegatronCode(Native):
         self.quantised = False
         if gathers_gradient:
             self._sent("reduce_scatter" if self.setting.sequence_parallel else "all_reduce", "", out, width)
-        return product
+        if self.adapters is None or copies:
+            return product
+        # Megatron-Bridge, peft/lora_layers.py: LoRALinear adds what an adapter makes of the layer's own input
+        results = [product]
+        del product
+        return self._adapted(x, results, out, extent, self.adapters)
 
     def _sent(
         self, collective: Collective | Literal[""], when: Pass | Literal[""], elements: float, width: float

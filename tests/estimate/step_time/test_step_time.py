@@ -392,7 +392,7 @@ def test_llama_7b_on_eight_a800_takes_what_was_published_with_its_optimizer_on_t
     zero, micro, plain, offloaded
 ):
     """Sequences a second of 64 (gist.github.com/chenyaofo/d4cd6a20ab4b95cb3a49491747e2139a): 12 GB/s of the node
-    explain ZeRO-3, and ZeRO-2 is near.
+    explain ZeRO-3, and ZeRO-2 is near. In 2023 transformers' Llama had eager attention alone.
     """
     said = {
         "model": "llama-7b",
@@ -403,8 +403,9 @@ def test_llama_7b_on_eight_a800_takes_what_was_published_with_its_optimizer_on_t
         "global_batch_size": 64,
         "sequence_length": 4096,
         "recompute": "full",
+        "attention": "eager",
     }
-    assert timing(**said).seconds == pytest.approx(64 / plain, rel=0.12)
+    assert timing(**said).seconds == pytest.approx(64 / plain, rel=0.15)
     assert timing(**said, offload_optimizer="cpu", host_update_bandwidth=12e9).seconds == pytest.approx(
         64 / offloaded, rel=0.15
     )

@@ -149,11 +149,12 @@ def _warn_of_float8(plan: TrainingPlan, memory: TrainingMemory, question: Questi
                 float8=plan.kernels.float8,
             )
         )
-    if plan.kernels.float8 == "mxfp8" and chip.dense_flops and not chip.generation.startswith(SCALES_BLOCKS):
+    if plan.kernels.float8 in ("mxfp8", "nvfp4") and chip.dense_flops and not chip.generation.startswith(SCALES_BLOCKS):
         question.warn(
             Message(
-                "float8 mxfp8 does not run on {chip}: torchtitan asks for compute capability 10.0 (Blackwell) or "
+                "float8 {float8} does not run on {chip}: torchtitan asks for compute capability 10.0 (Blackwell) or "
                 "gfx950 (CDNA 4). It is timed as if it did.",
+                float8=plan.kernels.float8,
                 chip=chip.name,
             )
         )

@@ -25,7 +25,7 @@ from tonnage.kernel.term import Term
 from tonnage.kernel.units import HOUR, human
 from tonnage.numerics.optimizers import optimizer
 from tonnage.ops import Mamba2, StateCache
-from tonnage.runtimes import training_runtime, training_runtimes
+from tonnage.runtimes import narrow_runtimes, training_runtime
 from tonnage.spec import Cluster, TrainingPlan
 
 # Measured over estimated seconds of the 15 steps of kind rl_speed in validation/recent that are not left out of fits.
@@ -214,14 +214,12 @@ def _notes(timing: Timing, memory: TrainingMemory) -> Iterator[str]:
             wide=kernels.wide,
             options=listed(_narrow_options(plan), OR),
         )
-    if products := optimizer(plan.optimizer).products:
-        yield (
-            Message(
-                "the products of {optimizer} are not in the time of a step, but the bytes that it reads and "
-                "writes are. It does {products}.",
-                optimizer=plan.optimizer,
-                products=products,
-            )
+    chosen = optimizer(plan.optimizer)
+    if missing := chosen.unworked or ("" if chosen.work is not None else chosen.products):
+        yield Message(
+            "not in the time of a step: what {optimizer} does besides, {products}.",
+            optimizer=plan.optimizer,
+            products=missing,
         )
     if others := _unmeasured_recurrences(memory):
         yield (
@@ -239,7 +237,7 @@ def _narrow_options(plan: TrainingPlan) -> Iterator[str]:
     kinds = training_runtime(plan.runtime).float8
     if len(kinds) > 1:
         yield f"--float8 {kinds[1]}"
-    yield from (f"--runtime {name}" for name in training_runtimes() if training_runtime(name).multiplies_narrow)
+    yield from (f"--runtime {name}" for name in narrow_runtimes())
 
 
 def _unmeasured_recurrences(memory: TrainingMemory) -> list[str]:

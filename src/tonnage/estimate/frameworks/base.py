@@ -208,6 +208,7 @@ class Framework:
             adapters=adapters,
             has_cudnn=prefers_cudnn(self.step.cluster),
             packed=plan.packing,
+            deals_heads=plan.megatron.context_parallel_method == "a2a",
         )
 
     def _code(self) -> str:

@@ -21,14 +21,19 @@ Read in DeepSpeed 0.19, deepspeed/runtime/zero:
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from tonnage.architectures import Model
 from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework, HostStates, PlanRequest, pinned
+from tonnage.estimate.frameworks.context_parallel import method_of
+from tonnage.estimate.frameworks.transformers import liger_parts
 from tonnage.estimate.inputs import Question
+from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.plan.rule import LARGEST, Facts, Rule, Sizes, check, near_divisors
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.communication import copies, width_of
 from tonnage.estimate.step.points import Point
-from tonnage.estimate.step.rank import PLACES, largest_weight, largest_weights, small_parameters
+from tonnage.estimate.step.rank import PLACES, Stage, first_of, largest_weight, largest_weights, small_parameters
 from tonnage.estimate.step.states import MOST_IN_MEMORY, leaving, offloaded
 from tonnage.estimate.step.views import RankView, StepView
 from tonnage.formulas import host as h
@@ -39,7 +44,9 @@ from tonnage.kernel.message import Message, listed, option_name
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import parse_count
 from tonnage.runtimes.parts.base import Moment
+from tonnage.runtimes.parts.fused import LIGER
 from tonnage.spec import TrainingPlan
+from tonnage.tape import Layer, Setting
 
 # ---- DeepSpeed's settings by its own names: which stage each belongs to, its defaults, and what Hugging Face fills in
 # for "auto".
@@ -216,6 +223,27 @@ class DeepSpeed(Framework):
 
     copies_layer_shards = False  # parameter by parameter
     rules = (PARTITION,)
+
+    @classmethod
+    def sizes_of_loss(cls, plan: TrainingPlan) -> tuple[str, ...]:
+        return ("sequence_length", "micro_batch_size", "context_parallel_size") if plan.kernels.liger else ()
+
+    def setting(self) -> Setting:
+        setting = super().setting()
+        return replace(setting, code=LIGER) if self.plan.kernels.liger else setting
+
+    def loss(self, stage: Stage) -> Layer | None:
+        plan, model = self.plan, self.step.model
+        if not (plan.kernels.liger and stage.is_last and stage.after) or plan.loss == "tiled":
+            return super().loss(stage)
+        sequence = first_of(plan.sequence_length) // first_of(plan.context_parallel_size)
+        parts = liger_parts(model, int(sequence * first_of(plan.micro_batch_size)))
+        return tapes.loss_layer(stage.after, self.step.setting, model.hidden_size, "liger", parts, logits_split=False)
+
+    @classmethod
+    def options(cls, request: PlanRequest) -> dict[str, Any]:
+        r = request
+        return method_of(r.model, r.sizes, ("a2a",), "DeepSpeed-Ulysses", r.options, r.question)
 
     @classmethod
     def sharding_options(cls, request: PlanRequest) -> dict[str, Any]:

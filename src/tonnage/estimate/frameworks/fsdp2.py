@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.estimate.frameworks import torchtitan_flags as titan
 from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework, PlanRequest, dispatcher_of
+from tonnage.estimate.frameworks.context_parallel import method_of
 from tonnage.estimate.frameworks.fsdp2_units import Units, unit_points
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.step.communication import copies
@@ -21,10 +22,13 @@ from tonnage.kernel.term import Term
 from tonnage.spec import TrainingPlan
 from tonnage.tape import TOKEN, Extent, Layer, Own, Setting
 
-# Bytes a number of the scales of an operand: of MXFP8 one of 8 bits (E8M0) for 32. What ranks send stays in 16 bit
-# (torchtitan, components/quantization/mxfp8.md; torchao, prototype/mx_formats/mx_linear.py, which keeps inputs and
-# weights in bf16 for backward).
-SCALE_BYTES = {"mxfp8": 1 / 32}
+# Bytes of a number of an operand that is cast, with its scales: of MXFP8 one of 8 bits for 32, of NVFP4 for 16. What
+# ranks send stays in 16 bit (torchtitan, components/quantization/mxfp8.md; torchao, prototype/mx_formats/mx_linear.py,
+# which keeps inputs and weights in bf16 for backward), and so it does with scales for rows: tensor ranks gather in
+# float8 with scales for whole tensors alone (torchtitan, models/llama3/parallelize.py: float8 tensorwise).
+CAST_BYTES = {"mxfp8": 1 + 1 / 32, "nvfp4": 1 / 2 + 1 / 16}
+# Those whose backward reads what forward has cast (torchao, prototype/moe_training/nvfp4_training/nvfp4_linear.py).
+KEEPS_CASTS = ("nvfp4",)
 SYMMETRIC = "PyTorch, torch/distributed/_symmetric_memory/__init__.py: get_symm_mem_workspace"
 
 
@@ -43,10 +47,11 @@ class Compiled(Framework):
             runtime.own,
             compiled=plan.kernels.compile,
             tensor_parallel=_many(plan.tensor_parallel_size),
-            ring=_many(plan.context_parallel_size),
+            ring=_many(plan.context_parallel_size) and plan.megatron.context_parallel_method != "a2a",
             float8=plan.kernels.float8 != "none",
-            scale_bytes=SCALE_BYTES.get(plan.kernels.float8, 0),
-            gathers_float8=plan.kernels.float8 not in SCALE_BYTES,
+            cast_bytes=CAST_BYTES.get(plan.kernels.float8, 1),
+            keeps_casts=plan.kernels.float8 in KEEPS_CASTS,
+            gathers_float8=plan.kernels.float8 == "tensorwise",
         )
 
 
@@ -66,7 +71,12 @@ class Fsdp2(Compiled):
 
     @classmethod
     def options(cls, request: PlanRequest) -> dict[str, Any]:
-        return dispatcher_of(request.options, request.question)
+        fields = dispatcher_of(request.options, request.question)
+        if request.options.context_parallel_method is not None:
+            fields |= method_of(
+                request.model, request.sizes, ("p2p", "a2a"), "ring attention", request.options, request.question
+            )
+        return fields
 
     @classmethod
     def launch_settings(cls, model: Model, plan: TrainingPlan) -> list[str]:

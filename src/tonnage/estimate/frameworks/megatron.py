@@ -17,10 +17,12 @@ from tonnage.estimate.frameworks.base import (
     pinned,
     size_flags,
 )
+from tonnage.estimate.frameworks.context_parallel import METHODS, method_named
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.plan.rule import LARGEST
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.communication import copies, width_of
+from tonnage.estimate.step.method import adapters_of, linear_parameters
 from tonnage.estimate.step.pipeline_layout import chunk_layers, with_predictions
 from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.rank import Stage, first_of
@@ -29,7 +31,7 @@ from tonnage.estimate.step.views import RankView
 from tonnage.formulas import memory as f
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
 from tonnage.kernel.formula import Number
-from tonnage.kernel.message import Message, listed, option_name
+from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import counted
@@ -41,27 +43,12 @@ from tonnage.runtimes.parts.megatron.layers import MegatronLayers
 from tonnage.runtimes.parts.megatron.pipeline import offloadable
 from tonnage.spec import TrainingPlan
 from tonnage.tape import TOKEN, Account, Extent, Layer, Types, layer
-from tonnage.tape.megatron import ContextParallel, MegatronSetting, Shape
+from tonnage.tape.megatron import ContextParallel, MegatronSetting, Recipe, Shape
 
 # ---- Options of Megatron-core that other runtimes do not have: checked, with its own defaults.
 
 # recompute_modules of Megatron-core (transformer_config.py)
 MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts")
-METHODS = ("p2p", "a2a", "allgather")  # cp_comm_type
-# Other names of these: Megatron-core, transformer_config.py, cp_comm_type: a2a is as DeepSpeed Ulysses, over heads;
-# p2p passes keys and values around a ring.
-METHOD_NAMES = {
-    "ulysses": "a2a",
-    "deepspeed-ulysses": "a2a",
-    "all-to-all": "a2a",
-    "alltoall": "a2a",
-    "ring": "p2p",
-    "ring-attention": "p2p",
-    "ring-attn": "p2p",
-    "all-gather": "allgather",
-}
-# Ulysses within groups of ranks and a ring between them.
-BOTH = ("a2a+p2p", "usp", "ulysses-ring", "hybrid", "unified")
 # Of what changes time alone, the default comes first: of --cuda-graph-impl Megatron's own. Its default of
 # --moe-token-dispatcher-type is allgather (arguments.py), which is not estimated: recipes take one of these two, and
 # the launch line of a plan names it.
@@ -77,7 +64,7 @@ def megatron_options(model: Model, sizes: Mapping[str, Any], o: TrainingOptions,
             q.take("recompute_modules", o.recompute_modules, "core_attn", "runtime", "megatron's own"), o
         )
     if sizes["context_parallel_size"] > 1:
-        method = _method_named(o.context_parallel_method, q)
+        method = method_named(o.context_parallel_method, METHODS, "p2p", "--cp-comm-type", q)
         fields["context_parallel_method"] = method
     if o.expert_capacity_factor is not None:
         if not 0 < o.expert_capacity_factor < 1e6:
@@ -88,24 +75,6 @@ def megatron_options(model: Model, sizes: Mapping[str, Any], o: TrainingOptions,
         fields["expert_capacity_factor"] = q.take("expert_capacity_factor", o.expert_capacity_factor, None)
     fields["mtp_layers"] = _predictions(model, o, q)
     return fields | _timing(sizes, o, q)
-
-
-def _method_named(name: str | None, q: Question) -> str:
-    """How context ranks share a sequence, by Megatron's name or by another."""
-    plain = (name or "").lower().replace("_", "-")
-    if plain in METHOD_NAMES:
-        return str(q.put("context_parallel_method", METHOD_NAMES[plain], "given", plain))
-    if plain in BOTH:
-        raise InvalidPlan(
-            "{@context_parallel_method} {name}, all-to-all within groups of ranks and a ring between them, is not "
-            "estimated: it must be one of {methods}.",
-            name=name,
-            methods=listed(METHODS),
-        )
-    method: str = q.take("context_parallel_method", name, "p2p", "runtime", "--cp-comm-type")
-    if method not in METHODS:
-        raise unknown("method of context parallelism", method, METHODS)
-    return method
 
 
 def _timing(sizes: Mapping[str, Any], o: TrainingOptions, q: Question) -> dict[str, Any]:
@@ -189,6 +158,16 @@ FLAGS = {
     "expert_tensor_parallel_size": "--expert-tensor-parallel-size",
     "virtual_pipeline_size": "--num-virtual-stages-per-pipeline-rank",
 }
+# Beginnings of recipes' names -> how the tape names what Transformer Engine stores. Megatron's default of --fp8-recipe
+# is delayed.
+SCALES: Mapping[str, Recipe] = {
+    "fp8-te": "delayed",
+    "fp8-blockwise": "blockwise",
+    "mxfp8": "mxfp8",
+    "nvfp4": "nvfp4",
+}
+# What Megatron-FSDP shards (--data-parallel-sharding-strategy), by ZeRO stage.
+SHARDED = {2: "optim_grads", 3: "optim_grads_params"}
 CAPABILITIES = {"Ampere": 80, "Ada": 89, "Hopper": 90, "Blackwell": 100}
 LARGE_ON_BLACKWELL = (2, 12)  # PyTorch, pull request 175344
 WORKSPACE_SOURCE = "Transformer Engine, transformer_engine/pytorch/module/base.py: get_cublas_workspace_size_bytes"
@@ -216,6 +195,16 @@ class Megatron(Framework):
     adds_tied_gradients = False  # accumulated into the main gradient by each product
 
     @property
+    def adapter_precision(self) -> str:
+        """Adapters are parameters of Megatron's optimizer like all others."""
+        return self.plan.precision
+
+    @property
+    def adapter_width(self) -> float:
+        """Bytes of a number of the adapters, as layers see them."""
+        return self.recipe.compute_bytes
+
+    @property
     def _setting(self) -> MegatronSetting:
         return cast(MegatronSetting, self.step.setting)
 
@@ -240,6 +229,9 @@ class Megatron(Framework):
             expert_parallel=experts > 1,
             local_experts=mixture is not None and mixture.num_experts > experts,
             expert_tensor_parallel=first_of(plan.expert_tensor_parallel_size) > 1,
+            fp8=next((scales for word, scales in SCALES.items() if plan.precision.startswith(word)), ""),
+            adapters=adapters_of(plan, recipe, self.adapter_width),
+            gradient_accumulation_fusion=plan.zero_stage not in SHARDED and plan.tuning.method == "full",
             cross_entropy="te" if plan.loss == "fused" else "unfused",
             capacity=plan.megatron.expert_capacity_factor is not None,
             router_groups=(config.get("n_group") or 1) > 1,
@@ -357,6 +349,23 @@ class Megatron(Framework):
 
     def vocabulary_multiple(self) -> int:
         return 128  # --make-vocab-size-divisible-by
+
+    def weights(self, rank: RankView) -> list[Term]:
+        """Copies by rows and by columns that Transformer Engine keeps of the weights of linear layers, and 16 bit for
+        the weights that are none where a recipe's weights are narrower. A Blackwell multiplies what has one scale a
+        tensor either way, and needs no copy by columns.
+        """
+        recipe = self.recipe
+        if recipe.covers != "linear" or not self.step.trains_all or self.plan.zero_stage in SHARDED:
+            return []
+        linear = linear_parameters(rank.stage, self.step.whole)
+        chip = self.step.cluster.accelerator if self.step.cluster is not None else None
+        once = self._setting.fp8 == "delayed" and chip is not None and chip.generation.startswith("Blackwell")
+        terms = [copies("narrow copies of the weights", recipe.cast_bytes - once, linear)]
+        if recipe.compute_bytes < recipe.activation_bytes:
+            others = Term.of("others", f.parameters_left, N=rank.whole.value, U=linear.value)
+            terms.append(copies("16 bit of other weights", recipe.activation_bytes - recipe.compute_bytes, others))
+        return terms
 
     def lasting(self, rank: RankView) -> list[Term]:
         """Dummy gradients of weights, tables of rotary positions, the output layer's gathered input."""
@@ -504,6 +513,12 @@ def _flags(plan: TrainingPlan) -> list[str]:
         f"--seq-length {plan.sequence_length}",
     ]
     flags += ["--use-distributed-optimizer"] if plan.zero_stage else []
+    if plan.zero_stage in SHARDED:
+        flags += [
+            "--use-megatron-fsdp",
+            f"--data-parallel-sharding-strategy {SHARDED[plan.zero_stage]}",
+            "--no-gradient-accumulation-fusion",
+        ]
     flags += _recompute_flags(plan)
     flags += ["--tp-comm-overlap"] if plan.megatron.tp_comm_overlap else []
     flags += ["--overlap-moe-expert-parallel-comm"] if plan.megatron.overlap_moe_expert_parallel_comm else []

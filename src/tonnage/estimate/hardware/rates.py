@@ -10,7 +10,10 @@ from tonnage.kernel.prepared import tables
 from tonnage.spec import Accelerator
 
 # Generations that nobody measured take the shares of one that was, and a wider band.
-KIN = {"Blackwell Ultra": "Blackwell", "Ada Lovelace": "Ampere", "Volta": "Ampere", "Turing": "Ampere"}
+KIN = {
+    "Blackwell Ultra": "Blackwell", "Ada Lovelace": "Ampere", "Volta": "Ampere", "Turing": "Ampere",
+    "TPU v4": "TPU v5p", "TPU v6e": "TPU v5e", "TPU v7": "TPU v5p",
+}  # fmt: skip
 
 
 class Generation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -100,11 +103,16 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         the peak it falls with the root of it. Power goes with the clock and the square of the voltage, which rises
         with the clock; aiconfigurator-core's tables of four Blackwells say 0.51.
         """
+        return min(1.0, self.watts_over(chip) ** 0.5)
+
+    def watts_over(self, chip: Accelerator) -> float:
+        """Watts for each TFLOP/s of the 16-bit peak, over those of the accelerators whose rows made the generation's
+        shares; 1 where no source says both.
+        """
         reference = self.watts.get(chip.generation)
         if reference is None or chip.tdp_watts is None:
             return 1.0
-        watts = chip.tdp_watts / (chip.peak("bf16") / 1e12)
-        return min(1.0, float((watts / reference) ** 0.5))
+        return float(chip.tdp_watts / (chip.peak("bf16") / 1e12) / reference)
 
     def band(self, kind: str, runtime: str) -> Band | None:
         """The band of this kind of row, as wide as the rows of the runtime need it; None where nobody measured any."""

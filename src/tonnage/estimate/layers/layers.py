@@ -6,7 +6,16 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from tonnage.architectures import Block, Branch, Model, wiring
-from tonnage.estimate.layers.losses import FUSED, IN_PARTS, LOSSES, TILED, UPCAST_IN_MODEL, chunked
+from tonnage.estimate.layers.losses import (
+    CONTRASTIVE,
+    FUSED,
+    IN_PARTS,
+    LOSSES,
+    TILED,
+    UPCAST_IN_MODEL,
+    chunked,
+    contrastive,
+)
 from tonnage.formulas import flops as f
 from tonnage.formulas.memory import layers_on_rank
 from tonnage.formulas.parameters import tensor_parameters
@@ -65,6 +74,8 @@ def loss_layer(
     def run(x: Tensor) -> Tensor:
         for op in after:
             if isinstance(op, Head):
+                if loss == CONTRASTIVE:  # an embedding model is loaded without it
+                    continue
                 if chunks > 1 and setting.own is not None and loss not in IN_PARTS:
                     x = chunked(code, x, hidden)
                 if loss in TILED or loss in FUSED:
@@ -82,7 +93,7 @@ def loss_layer(
                 assert loss in LOSSES, f"loss {loss!r}: the framework of these facts must write it (Framework.loss)"
                 return LOSSES[loss](code, x)
             x = op.forward(code, x)
-        return x
+        return contrastive(code, x) if loss == CONTRASTIVE else x
 
     return layer(code, run, hidden, setting.types.parameter)
 

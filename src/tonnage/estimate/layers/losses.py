@@ -320,8 +320,23 @@ def _scored(code: Code, x: Tensor) -> Tensor:
 
 # ---- which objective has which ----
 
+CONTRASTIVE = "contrastive"
+
+
+def contrastive(code: Code, x: Tensor) -> Tensor:
+    """Scores of embeddings against those of the batch: one state a sequence is read, and its gradient fills those of
+    all tokens (sentence-transformers, losses/MultipleNegativesRankingLoss.py; sentence_transformers/models/Pooling.py).
+    Embeddings and scores themselves are small beside a sequence's states.
+    """
+    shape = x.elements, x.width, x.extent
+    out = code.new(0, 4, x.extent)
+    code.note("pooling", [out], [x], [x], lambda _: [code.new(*shape)])
+    return out
+
+
 TILED: dict[str, Loss] = {"log-probabilities": log_probabilities, "divergence": divergence}
 KINDS = {
+    CONTRASTIVE: CONTRASTIVE,
     **dict.fromkeys(("dpo", "online-dpo", "grpo", "dapo", "rloo"), "log-probabilities"),
     "distillation": "divergence",
 }

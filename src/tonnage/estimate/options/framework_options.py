@@ -18,7 +18,14 @@ from tonnage.kernel.errors import InvalidPlan, NotApplicable
 from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.numerics.precisions import te_recipe
-from tonnage.runtimes import PLACES, TrainingRuntime, runtimes_with, training_runtime, training_runtimes
+from tonnage.runtimes import (
+    PLACES,
+    TrainingRuntime,
+    narrow_runtimes,
+    runtimes_with,
+    training_runtime,
+    training_runtimes,
+)
 from tonnage.runtimes.parts.base import OF_SHARDING, OF_STEP
 from tonnage.runtimes.parts.megatron.pipeline import MODULES
 
@@ -26,6 +33,8 @@ from tonnage.runtimes.parts.megatron.pipeline import MODULES
 # torchtitan, components/quantization/mxfp8.md).
 RECIPES_OF_TORCHAO = {
     "rowwise_with_gw_hp": "rowwise",
+    **{f"fp8_{name}": name for name in ("tensorwise", "rowwise")},
+    **{f"float8_{name}": name for name in ("tensorwise", "rowwise")},
     "mxfp8_rceil": "mxfp8",
     "mxfp8_cublas": "mxfp8",
     "mxfp8_cublas_rceil": "mxfp8",
@@ -243,7 +252,7 @@ def _float8(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
     named = RECIPES_OF_TORCHAO.get((o.float8 or "").lower().replace("-", "_"), o.float8)
     chosen: str = q.take("float8", named, "none", "default", "products in 16 bit")
     if chosen not in runtime.float8 and te_recipe(chosen):
-        able = [other for other in training_runtimes() if training_runtime(other).multiplies_narrow]
+        able = listed(narrow_runtimes(), "or")
         raise NotApplicable(
             Message(
                 "{@float8} {chosen} is not estimated with runtime {runtime}, which has {known}. Transformer Engine's "
@@ -251,7 +260,7 @@ def _float8(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
                 chosen=chosen,
                 runtime=runtime.name,
                 known=listed(runtime.float8),
-                able=listed(able, "or"),
+                able=able,
                 recipe=te_recipe(chosen),
             ),
             "float8",

@@ -7,7 +7,7 @@ from functools import lru_cache
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
 from tonnage.estimate.frameworks.base import PlanRequest
 from tonnage.estimate.inputs import Origin, Question, own_of
-from tonnage.estimate.layers.losses import KINDS, LOGITS, TOKENS
+from tonnage.estimate.layers.losses import CONTRASTIVE, KINDS, LOGITS, TOKENS
 from tonnage.estimate.options.framework_options import (
     framework_options,
     offload_options,
@@ -125,6 +125,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         micro_batch_size=micro,
         num_microbatches=count,
         zero_stage=stage,
+        mean_packed_length=_mean_packed_length(length, o, q),
         pipeline_schedule=schedule,
         **sizes,
         **stated_links(o.inter_node_bandwidth, o.intra_node_bandwidth, q),
@@ -184,6 +185,19 @@ def _recipe(runtime: TrainingRuntime, usual: str, why: str, o: TrainingOptions, 
             name=o.precision,
         )
     return TRAINING_RECIPES[q.take("precision", o.precision, usual, "default", why)]
+
+
+def _mean_packed_length(length: int, o: TrainingOptions, q: Question) -> float | None:
+    """Mean tokens of the sequences of a row, where they are said: not noted else."""
+    if o.mean_packed_length is None:
+        return None
+    if not 1 <= o.mean_packed_length <= length:
+        raise InvalidPlan(
+            "{@mean_packed_length} must be from 1 to {@sequence_length} {length:,}. Got {value:,}.",
+            length=length,
+            value=o.mean_packed_length,
+        )
+    return float(q.take("mean_packed_length", o.mean_packed_length, None))
 
 
 def _rollout(
@@ -372,12 +386,15 @@ def _dropout_of(model: Model) -> tuple[bool, bool, str]:
 def _loss(facts: Facts, model_code: str, sizes: dict[str, int], o: TrainingOptions, q: Question) -> str:
     runtime = facts.runtime
     if o.objective in KINDS and model_code == PEFT_CODE:
+        of_scores = Message("scores of embeddings, without logits")
         chosen = q.take(
             "loss",
             o.loss,
             "tiled",
             "default",
-            Message("TRL's own: {tokens:,} tokens and {logits:,} logits at once", tokens=TOKENS, logits=LOGITS),
+            of_scores
+            if o.objective == CONTRASTIVE
+            else Message("TRL's own: {tokens:,} tokens and {logits:,} logits at once", tokens=TOKENS, logits=LOGITS),
         )
         if chosen != "tiled":
             raise InvalidPlan(

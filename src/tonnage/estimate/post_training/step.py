@@ -17,7 +17,7 @@ from tonnage.estimate.memory import Step, TrainingMemory, training_memory
 from tonnage.estimate.post_training.lengths import completions, packed
 from tonnage.estimate.post_training.rollout import Rollouts, whole_cluster
 from tonnage.estimate.step.method import model_flops
-from tonnage.estimate.step.objective import OBJECTIVES
+from tonnage.estimate.step.objective import OBJECTIVES, sequences_of_sample
 from tonnage.estimate.step.rollout_options import generates
 from tonnage.estimate.step_time.step import StepTime
 from tonnage.estimate.step_time.time import check_timed_runtime
@@ -30,7 +30,7 @@ from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.spec import Cluster, TrainingPlan
 
-TIMED = ("dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo")
+TIMED = ("dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo", "distillation", "contrastive")
 # Objectives whose loss compares with the probabilities that the policy gave before the update: NeMo RL,
 # nemo_rl/algorithms/grpo.py, and veRL, verl/trainer/ppo/ray_trainer.py, compute them in a pass of their own.
 KEEPS_OLD = ("grpo", "dapo", "rloo", "ppo")
@@ -103,7 +103,7 @@ class PostTrainingStep:
         plan, rollout = self.plan, self.plan.rollout
         if not self.generates:
             return Batch(int(plan.global_batch_size), float(plan.sequence_length), plan)
-        sequences = OBJECTIVES[plan.post_training.objective].sequences
+        sequences = sequences_of_sample(plan)
         drawn = rollout.prompts_per_step * rollout.num_generations
         lengths = round(rollout.prompt_length) + completions(rollout, min(drawn, 1 << 16))
         mean, rows = float(lengths.mean()), drawn // sequences
@@ -140,11 +140,13 @@ class PostTrainingStep:
     def _update(self, name: str) -> Term:
         return Term.product(name, "seconds", self.updates, self.walk.term.named("one update"))
 
-    def _forward(self, name: str) -> Term:
-        """One pass over all rows without gradients."""
+    def _forward(self, name: str, larger: float = 1) -> Term:
+        """One pass over all rows without gradients. `larger`: parameters of the model that runs over those of the one
+        that trains: it takes as much longer.
+        """
         plan, walk = self.batch.plan, self.walk
         epochs = self.plan.rollout.ppo_epochs
-        slowest = max(float(p.computing("forward") + p.sending("forward")) for p in walk.kinds)
+        slowest = larger * max(float(p.computing("forward") + p.sending("forward")) for p in walk.kinds)
         return Term.of(
             name,
             f.forward_only_seconds,
@@ -160,12 +162,17 @@ class PostTrainingStep:
         names = []
         if self.plan.post_training.objective in KEEPS_OLD:
             names.append("log-probabilities of the policy")
-        names += [_forward_of(name) for name in self.beside]
+        names += [_forward_of(name) for name in self.beside if name != "teacher"]
         if self.plan.post_training.objective in ("dpo", "online-dpo") and not self.beside:
             names.append(_forward_of("reference model"))  # the model without its adapters
         if self.critic:
             names.append(_forward_of("critic"))
-        return [self._forward(name) for name in names]
+        taught = [
+            self._forward(_forward_of(name), count / self.model.num_parameters())
+            for name, count in self.plan.post_training.models_beside
+            if name == "teacher"
+        ]
+        return [*taught, *(self._forward(name) for name in names)]
 
     @cached_property
     def training(self) -> list[Term]:
@@ -331,7 +338,7 @@ class PostTrainingStep:
     def counted_plan(self) -> TrainingPlan:
         """A plan that has the tokens of a whole step, and all accelerators: the length of a run is counted with it."""
         plan, batch = self.plan, self.batch
-        sequences = OBJECTIVES[plan.post_training.objective].sequences
+        sequences = sequences_of_sample(plan)
         more = self.accelerators / self.cluster.size
         data = plan.data_parallel_size * more
         return plan.with_fields(
@@ -345,7 +352,7 @@ class PostTrainingStep:
         """FLOP of the model in the updates of a step: what MFU counts."""
         plan = self.plan
         tokens = plan.with_fields(sequence_length=self.batch.tokens) if self.generates else plan
-        sequences = OBJECTIVES[plan.post_training.objective].sequences
+        sequences = sequences_of_sample(plan)
         return float(model_flops(self.model, tokens, self.walk.step).value * self.updates.value * sequences)
 
     def figures(self) -> RunDocument[Term]:
@@ -355,7 +362,7 @@ class PostTrainingStep:
             "n": self.accelerators,
             "P": self.walk.kernels.chip.peak(self.walk.kernels.wide),
         }
-        sequences = OBJECTIVES[self.plan.post_training.objective].sequences
+        sequences = sequences_of_sample(self.plan)
         trained = f.trained_tokens.evaluate(R=self.batch.rows * sequences, s=self.batch.tokens)
         ranks = self.plan.world_size / self.plan.pipeline_parallel_size
         done = sum(spent.flops for stage in self.walk.stages for spent in stage.kernels.values())

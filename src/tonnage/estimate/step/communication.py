@@ -182,7 +182,9 @@ def training_overhead(
     where it is known.
     """
     parts = (
-        reserve
+        []
+        if cluster is not None and cluster.accelerator.kind == "tpu"  # XLA lays out all buffers when it compiles
+        else reserve
         if reserve is not None
         else [
             Term.of(

@@ -1,6 +1,6 @@
 """What trains and what does not: adapters, frozen layers, quantised bases."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from tonnage.architectures import Block, Model
@@ -57,7 +57,7 @@ def model_flops(model: Model, plan: TrainingPlan, step: WalkedStep) -> Term:
     return training_flops(
         model,
         plan.tokens_per_step,
-        plan.sequence_length,
+        plan.attended_length,
         method=plan.tuning.method,
         trainable_layers=plan.tuning.trainable_layers,
         adapters=adapters,
@@ -99,17 +99,39 @@ def base_weights(
     return terms
 
 
+def linear_parameters(stage: Stage, shares: Shares) -> Term:
+    """The parameters of the linear layers of a stage on one rank, without its head."""
+    parts = [
+        Term.product(
+            block.name,
+            "parameters",
+            layer_count(count),
+            Term.sum("one layer", *(share(group, shares) for group in _linear_groups(block)), unit="parameters"),
+        )
+        for block, count in stage.layers
+    ]
+    return Term.sum("linear layers", *parts, unit="parameters")
+
+
 def _part(block: Block, quantised: bool, shares: Shares) -> Term:
     return Term.sum("one layer", *(share(group, shares) for group in _groups(block, quantised)), unit="parameters")
 
 
 @lru_cache(maxsize=4096)
+def _linear_groups(block: Block) -> tuple[Group, ...]:
+    return _grouped(weight for weight in block.weights() if weight.linear and weight.part in (*QUANTISED, "experts"))
+
+
+@lru_cache(maxsize=4096)
 def _groups(block: Block, quantised: bool) -> tuple[Group, ...]:
+    return _grouped(weight for weight in block.weights() if _is_quantised(weight) == quantised)
+
+
+def _grouped(weights: Iterable[Weight]) -> tuple[Group, ...]:
     totals: dict[tuple[str, int], int] = {}
-    for weight in block.weights():
-        if _is_quantised(weight) == quantised:
-            cut = (weight.split, weight.heads if weight.split == "kv" else 0)
-            totals[cut] = totals.get(cut, 0) + weight.num_parameters
+    for weight in weights:
+        cut = (weight.split, weight.heads if weight.split == "kv" else 0)
+        totals[cut] = totals.get(cut, 0) + weight.num_parameters
     return tuple(Group(split, heads, count) for (split, heads), count in totals.items())
 
 

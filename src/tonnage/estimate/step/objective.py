@@ -4,6 +4,8 @@ Source: TRL 1.16, trl/trainer/{dpo,grpo,distillation}_trainer.py; for PPO Ouyang
 reward model and value function, the last of which trains too.
 """
 
+from typing import Any
+
 from msgspec import Struct
 
 from tonnage.architectures import Model
@@ -14,7 +16,7 @@ from tonnage.estimate.step.rollout_options import GENERATIONS, check_unused, gen
 from tonnage.formulas import memory as f
 from tonnage.kernel.errors import InvalidPlan, NotApplicable, TonnageError
 from tonnage.kernel.formula import Number
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import Message, listed, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
 from tonnage.ops import Head
@@ -41,7 +43,10 @@ OBJECTIVES = {
     "rloo": Objective(beside=("reference model",)),
     "ppo": Objective(beside=("reference model", "reward model"), critic=True),
     "distillation": Objective(beside=("teacher",)),
+    "contrastive": Objective(sequences=2),  # a text and its match; negatives come on top
 }
+CONTRASTIVE = "contrastive"
+MOST_NEGATIVES = 1000
 GRPO_REFERENCE = (
     "TRL, trl/trainer/grpo_config.py: beta is 0.0, so that no reference model is loaded; another beta holds "
     "one, unless adapters train"
@@ -94,7 +99,7 @@ def objective_of(model: Model, runtime: TrainingRuntime, method: str, o: Trainin
             "engine_memory_share",
             ("objective",),
         )
-    if name != "sft" and (lacks := _cannot_speak(model)):
+    if name not in ("sft", CONTRASTIVE) and (lacks := _cannot_speak(model)):
         raise InvalidPlan(
             "objective {name} trains a language model, which gives each next token a probability. Got "
             "{model}, {lacks}.",
@@ -121,7 +126,7 @@ def objective_of(model: Model, runtime: TrainingRuntime, method: str, o: Trainin
             "default",
             "as the objective needs them",
         )
-    elif name != "sft":
+    elif name not in ("sft", CONTRASTIVE):
         q.put(
             "models_beside",
             "none",
@@ -150,7 +155,33 @@ def objective_of(model: Model, runtime: TrainingRuntime, method: str, o: Trainin
         models_beside=tuple(beside_models),
         teacher_hidden_size=teacher_hidden_size,
         engine_memory_share=share,
+        **_pairs(name, o, q),
     )
+
+
+def _pairs(name: str, o: TrainingOptions, q: Question) -> dict[str, Any]:
+    """What embedding models train on: hard negatives beside a text and its match, and whether embeddings of all
+    texts are made first (sentence-transformers, losses/CachedMultipleNegativesRankingLoss.py; Gao2021).
+    """
+    given = {"negatives": o.negatives, "cached_embeddings": o.cached_embeddings}
+    if name != CONTRASTIVE:
+        for option, value in given.items():
+            if value is not None:
+                raise NotApplicable(
+                    Message(
+                        "{name} belongs to objective contrastive. Got it with {objective}.",
+                        name=option_name(option),
+                        objective=name,
+                    ),
+                    option,
+                    ("objective",),
+                )
+        return {}
+    negatives = q.take("negatives", o.negatives, 0, "default", "the other texts of the batch")
+    if not 0 <= negatives <= MOST_NEGATIVES:
+        raise InvalidPlan("{@negatives} must be from 0 to {most:,}. Got {count}.", most=MOST_NEGATIVES, count=negatives)
+    cached = q.take("cached_embeddings", o.cached_embeddings, False, "default", "MultipleNegativesRankingLoss")
+    return {"negatives": negatives, "cached_embeddings": cached}
 
 
 def _beside(name: str, chosen: Objective, o: TrainingOptions, q: Question) -> tuple[str, ...]:
@@ -210,9 +241,14 @@ def _teacher(student: Model, o: TrainingOptions, q: Question) -> Model:
     return teacher
 
 
+def sequences_of_sample(plan: TrainingPlan) -> int:
+    """Sequences of one sample: with an embedding's negatives."""
+    return OBJECTIVES[plan.post_training.objective].sequences + plan.post_training.negatives
+
+
 def sequences(plan: TrainingPlan) -> Number:
     """Sequences of one micro-batch."""
-    return plan.micro_batch_size * OBJECTIVES[plan.post_training.objective].sequences
+    return plan.micro_batch_size * sequences_of_sample(plan)
 
 
 def models_beside(plan: TrainingPlan, width: float, shards: Number) -> list[Term]:

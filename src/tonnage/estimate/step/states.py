@@ -90,6 +90,18 @@ def _totals(chosen: Optimizer, model: Model, update_bytes: float) -> dict[str, f
     return totals
 
 
+@lru_cache(maxsize=64)
+def update_flops(name: str, model: Model) -> float:
+    """FLOP that an update of all matrices of the layers multiplies."""
+    work = optimizer(name).work
+    assert work is not None
+    return sum(
+        weight.copies * count * work(weight.rows, weight.columns)
+        for weight, count in model.weighted()
+        if role_of(weight.part, weight.columns) == "matrix"
+    )
+
+
 # ---- What leaves the accelerator for host memory or NVMe: states of the parameters, and what layers keep for backward.
 
 MOST_IN_MEMORY = 1_000_000_000  # parameters, of weights on NVMe (DeepSpeed, deepspeed/runtime/zero/offload_config.py)

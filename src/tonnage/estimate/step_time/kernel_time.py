@@ -8,12 +8,20 @@ from tonnage.estimate.frameworks.base import prefers_cudnn
 from tonnage.estimate.hardware.rates import Rates
 from tonnage.estimate.hardware.routing import routing_of
 from tonnage.estimate.memory import Step
+from tonnage.estimate.step_time.casts import CASTS, cast_seconds, product_share
 from tonnage.formulas.flops import causal_attention_flops, full_attention_flops, windowed_attention_flops
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number, maximum, minimum
 from tonnage.tape import Work
 
 NARROW = ("fp8", "fp4")
+# Where a data-centre chip has a fraction of the arithmetic and most of the power, products are not bound by
+# power.
+# Of an H20's 148 TFLOP/s in 16 bit: FlashMLA 130 (deepseek-ai/FlashMLA, issue 30), cuDNN's attention and
+# FlashAttention-3 forward 129 and 126, FlashAttention-2 84 (Dao-AILab/flash-attention, issue 1310).
+UNBOUND_WATTS = 2.0  # times the watts for a TFLOP/s of those that made the generation's shares
+UNBOUND, UNBOUND_ATTENTION, UNBOUND_FLASH2 = 0.88, 0.87, 0.57
+WIDTH = 2  # bytes of a number of an operand before it is cast
 KINDS = {
     "product": "matrix products",
     "experts": "products of experts",
@@ -38,6 +46,8 @@ class KernelTime:
         self.bandwidth = self.chip.memory.bytes_per_second * rates.memory
         self.wide = _wide_peak(step)
         self.narrow = _narrow_peak(step)
+        kernels = step.plan.kernels
+        self.casts, self.gathers_narrow = CASTS.get(kernels.float8), kernels.float8_all_gather
         mixture = next((op for block in step.layers for op in block.ops if getattr(op, "num_experts", 0)), None)
         ranks = step.plan.expert_parallel_size
         self.experts = mixture.num_experts / ranks if mixture is not None else 1  # type: ignore[attr-defined]
@@ -47,11 +57,13 @@ class KernelTime:
             mixture.top_k if mixture is not None else 1,  # type: ignore[attr-defined]
             in_turn=step.plan.imbalance.experts_in_turn,
         )
+        self.attended = step.plan.attended_length
         self.tokens = self.sizes.s * self.sizes.b / self.sizes.c
         self.around_experts = rates.fused_experts if step.framework.fuses_experts else 1
         # a product reads its weights in 16 bit; the gradient of the weights is added to main gradients, which are read
         # and written
         self.accumulated = step.framework.accumulated_bytes
+        self.is_unbound = self.chip.memory.kind.startswith("HBM") and rates.watts_over(self.chip) > UNBOUND_WATTS
         self.machine = self._machine(step)
         self.clock = self._clock(step)
         self.attention_share = self._attention_share(step)
@@ -71,9 +83,24 @@ class KernelTime:
         all_bytes = moved + self.accumulated * of_unit if work.wgrad else moved
         seconds = flops / self._product(work) + all_bytes / self.bandwidth + self.rates.launch
         if self.is_narrow(work):
-            casts = self.rates.cast * (self.around_experts if work.kind == "experts" else 1)
-            seconds = seconds + casts * (moved - of_unit) / self.bandwidth
+            seconds = seconds + self._casts(work, moved, of_unit)
         return seconds, flops, all_bytes
+
+    def _casts(self, work: Work, moved: Number, of_weights: Number) -> Number:
+        """Seconds in which the operands of a product are cast; `moved`: bytes of operands, result and weights."""
+        if self.casts is None:
+            passes = self.rates.cast * (self.around_experts if work.kind == "experts" else 1)
+            return passes * (moved - of_weights) / self.bandwidth
+        return cast_seconds(
+            self.casts,
+            (moved - of_weights) / WIDTH,
+            of_weights / WIDTH,
+            when=work.when,
+            wgrad=work.wgrad,
+            gathered=self.gathers_narrow,
+            peak=self.bandwidth / self.rates.memory,
+            share=self.rates.memory,
+        )
 
     def moved(self, work: Work) -> Number:
         """Bytes read and written."""
@@ -100,6 +127,9 @@ class KernelTime:
         rows, outer = self._shape(work)
         kind = "bf16" if name == self.wide else name
         share = self.shares.matrix.get(kind, self.shares.matrix["bf16"])
+        if kind != "bf16" and self.casts is not None and self.chip.generation.startswith("Blackwell"):
+            share = product_share(self.casts, work.wgrad, self.shares.matrix["bf16"])
+        share = max(share, UNBOUND) if self.is_unbound else share
         sides = (1 + self.rates.half_side / outer) * (1 + self.rates.half_side / rows)
         return self.chip.peak(name) * share * self.machine * self.clock / sides
 
@@ -120,6 +150,8 @@ class KernelTime:
         """
         cudnn = step.plan.kernels.attention == "sdpa" and prefers_cudnn(step.cluster)
         own = step.runtime.newest_attention or cudnn or self.chip.generation.startswith("Blackwell")
+        if self.is_unbound:
+            return self.machine * (UNBOUND_ATTENTION if own else UNBOUND_FLASH2)
         return self.machine * (self.shares.attention if own else self.shares.flash2 or self.shares.attention)
 
     def _machine(self, step: Step) -> float:
@@ -144,8 +176,8 @@ class KernelTime:
         """FLOP and FLOP/s; a fused kernel skips what the mask takes out, separate products do not."""
         if not work.fused:
             return flops, self.chip.peak(self.wide) * self.shares.matrix["bf16"] * self.machine
-        s = self.sizes.s
-        every = {"y": flops / s, "L": 1, "T": 1}  # those of all pairs are of s keys
+        every = {"y": flops / self.sizes.s, "L": 1, "T": 1}  # those of all pairs are of s keys
+        s = self.attended
         if not work.causal:
             flops = full_attention_flops.evaluate(**every, s=s if window is None else minimum(s, window))
         elif window is None:
@@ -168,4 +200,4 @@ def _narrow_peak(step: Step) -> str:
     """What products of narrow operands are multiplied in; "": there are none."""
     if step.recipe.compute in NARROW:
         return step.recipe.compute
-    return "fp8" if step.plan.kernels.float8 != "none" else ""
+    return {"none": "", "nvfp4": "fp4"}.get(step.plan.kernels.float8, "fp8")

@@ -12,6 +12,7 @@ from tonnage.estimate.hardware.rates import Rates
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.memory import Step
 from tonnage.estimate.plan.schedule import Times
+from tonnage.estimate.step.rank import first_of
 from tonnage.estimate.step_time.kernel_time import KINDS, KernelTime
 from tonnage.formulas import time as f
 from tonnage.kernel.formula import Formula, Number, is_any, maximum
@@ -33,6 +34,9 @@ def _plus(total: Number, more: Number, count: Number) -> Number:
     if type(count) is not int or count != 1:
         more = count * more
     return more if type(total) is int and total == 0 else total + more
+
+
+UNREAD = ("product", "experts")  # kinds of the last operation of a layer
 
 
 class Spent:
@@ -124,9 +128,18 @@ class LayerTime:
     def layers(self) -> dict[Block, Passes]:
         """One micro-batch through one layer of each kind."""
         return {
-            block: self._passes((*layer.work, *self._unsaid(block, layer)), tapes.window_of(block))
+            block: self._passes((*self._read(layer.work), *self._unsaid(block, layer)), tapes.window_of(block))
             for block, layer in self.step.layers.items()
         }
+
+    def _read(self, done: Sequence[Work]) -> Sequence[Work]:
+        """What a layer runs: XLA, which compiles for TPUs, leaves out what nothing reads, as the last product of a
+        layer that runs again.
+        """
+        last = max((i for i, work in enumerate(done) if work.when == "again" and work.kind in UNREAD), default=None)
+        if self.kernels.chip.kind != "tpu" or last is None:
+            return done
+        return (*done[:last], *done[last + 1 :])
 
     # ---- the tree ----
 
@@ -194,7 +207,9 @@ class LayerTime:
         declared = {work.exchange.group for work in layer.work if work.exchange is not None}
         missing = {group for group, (ranks, _) in self.groups.items() if is_any(ranks > 1)} - declared
         passes: tuple[Pass, ...] = ("forward", *(("again",) if self.plan.recompute == "full" else ()), "backward")
-        return _exchanges(block, self.step.model.hidden_size, self.step.recipe.activation_bytes, missing, passes)
+        deals = first_of(self.plan.context_parallel_size) if self.step.setting.deals_heads else 0
+        width = self.step.recipe.activation_bytes
+        return _exchanges(block, self.step.model.hidden_size, width, missing, passes, deals)
 
     def _passes(self, done: Sequence[Work], window: int | None) -> Passes:
         passes = Passes()
@@ -306,14 +321,15 @@ def _reached(name: str, formula: Formula, seconds: Number, **inputs: Number) -> 
 
 WHOLE, CUT = Extent("token", "gathered"), Extent("token", "tensor")
 RING = Exchange("context parallel", "send", beside=True)
+DEAL = Exchange("context parallel", "all_to_all")
 SUM, ROWS = Exchange("tensor parallel", "all_reduce"), Exchange("expert parallel", "all_to_all")
 
 
 def _exchanges(
-    block: Block, hidden: int, width: float, missing: set[Group], passes: tuple[Pass, ...]
+    block: Block, hidden: int, width: float, missing: set[Group], passes: tuple[Pass, ...], deals: int = 0
 ) -> Iterator[Work]:
     """Exchanges of one layer of these groups, of numbers of `width` bytes; `passes`: in which the layer runs,
-    backward among them.
+    backward among them. `deals`: context ranks that deal out heads; 0: they pass keys and values around.
     """
     for op in block.ops:
         for when in passes:
@@ -321,12 +337,28 @@ def _exchanges(
             if SUM.group in missing and any(weight.split in ("tensor", "kv") for weight in op.weights()):
                 # Megatron's f and g (Shoeybi2019, sec. 3): a sum of outputs forward, of gradients of inputs backward
                 yield _sent(SUM, when, WHOLE, width * hidden)
-            if RING.group in missing and (numbers := _keys_and_values(op)):
+            if RING.group in missing and deals and (dealt := _heads_dealt(op, deals)):
+                # queries, keys and values of all tokens for some heads, and their output back; backward the gradients
+                yield from [_sent(DEAL, when, CUT, width * numbers) for numbers in dealt]
+            elif RING.group in missing and (numbers := _keys_and_values(op)):
                 # keys and values of the others; backward them again, and their gradients
                 yield _sent(RING, when, CUT, width * numbers * (2 if backward else 1))
             if ROWS.group in missing and isinstance(op, MoE):
                 # to the experts and back
                 yield from [_sent(ROWS, when, WHOLE, width * op.top_k * (op.latent_size or op.hidden_size))] * 2
+
+
+def _heads_dealt(op: object, ranks: int) -> tuple[float, ...]:
+    """Numbers for each token that go to the ranks of its heads, and that come back: of fewer key/value heads than
+    ranks each is sent to several (Jacobs2023, sec. 3; ms-swift, swift/sequence_parallel/ulysses.py).
+    """
+    if isinstance(op, Attention) and op.memory_tokens is None:
+        keys_and_values = (op.key_width + op.value_width) * max(1, ranks / (op.kv_heads or op.heads))
+        return op.query_width + keys_and_values, op.query_width
+    if isinstance(op, LatentAttention):
+        wide = op.heads * (op.qk_nope_head_dim + op.qk_rope_head_dim)
+        return 2 * wide + op.heads * op.v_head_dim, op.heads * op.v_head_dim
+    return ()
 
 
 def _keys_and_values(op: object) -> int:

@@ -16,7 +16,7 @@ from tonnage.estimate.step.method import frozen_below
 from tonnage.estimate.step.points import running
 from tonnage.estimate.step.rank import Stage, expert_parameters
 from tonnage.estimate.step.stage import StageMemory
-from tonnage.estimate.step.states import States, offloaded
+from tonnage.estimate.step.states import States, offloaded, update_flops
 from tonnage.estimate.step_time.layer_time import SCRIPT, WHEN, LayerTime, Passes
 from tonnage.formulas import time as f
 from tonnage.kernel.formula import Number, is_any, maximum, minimum
@@ -54,9 +54,12 @@ class StepTime(LayerTime):
         """The work of one micro-batch in a stage."""
         total = Passes()
         trains = dict(self._trains(stage))
+        cached = self.plan.post_training.cached_embeddings
         for block, count in stage.layers:
             passes, above = self.with_gathers(block) if self.gathers else self.layers[block], trains.get(block, 0)
             total.add(passes, above)
+            if cached:  # embeddings of the whole batch come first, without gradients
+                total.add(passes.only("forward"), count)
             if count > above:  # nothing in or below these trains: they have no backward
                 total.add(passes.only("forward"), count - above)
         loss = self.step.framework.loss(stage)
@@ -323,6 +326,28 @@ class StepTime(LayerTime):
 
     @cached_property
     def optimizer(self) -> Term:
+        """Seconds of reads and writes of the states that a rank holds, and of what the update multiplies."""
+        work = self._update_work
+        if type(work) is int:
+            return self._states_moved
+        kernels, chosen = self.kernels, optimizer(self.plan.optimizer)
+        peak = kernels.chip.peak(chosen.work_type if chosen.work_type in kernels.chip.dense_flops else kernels.wide)
+        share = kernels.shares.matrix["bf16"] * kernels.clock
+        products = Term.of("products of the update", f.compute_seconds, C=work, n=1, P=peak, u=share)
+        return Term.sum("optimizer", self._states_moved.named("states and weights"), products)
+
+    @cached_property
+    def _update_work(self) -> Number:
+        """FLOP of the update of the parameters that a rank updates: shards of a matrix go to the rank that multiplies
+        it, so that ranks share the matrices as they share the states.
+        """
+        step = self.step
+        if optimizer(self.plan.optimizer).work is None or not step.trains_all:
+            return 0
+        return update_flops(self.plan.optimizer, step.model) * self.updated / step.model.num_parameters()
+
+    @cached_property
+    def _states_moved(self) -> Term:
         """Seconds of reads and writes of the states that a rank holds."""
         size = self.updated * self.updated_bytes * (1 - offloaded(self.plan, "optimizer"))
         bandwidth = self.kernels.bandwidth / self.rates.memory

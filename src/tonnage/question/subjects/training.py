@@ -234,7 +234,10 @@ class TrainingOptions(Method, frozen=True, kw_only=True):
     float8: Annotated[
         str | None,
         option(
-            "scales of float8 products (fsdp2): none, tensorwise, rowwise or mxfp8", word, unit="kind", default="none"
+            "scales of float8 products (fsdp2): none, tensorwise, rowwise, mxfp8 or nvfp4",
+            word,
+            unit="kind",
+            default="none",
         ),
     ] = None
     float8_all_gather: Annotated[
@@ -259,7 +262,20 @@ class TrainingOptions(Method, frozen=True, kw_only=True):
     ] = None
     liger: Annotated[
         bool | None,
-        option("Liger's kernels: norms, positions, feed-forward, loss in parts (transformers, ddp)", default="off"),
+        option(
+            "Liger's kernels: norms, positions, feed-forward, loss in parts (transformers, ddp, deepspeed)",
+            default="off",
+        ),
+    ] = None
+    mean_packed_length: Annotated[
+        float | None,
+        option(
+            "mean tokens of the sequences that share a row and do not see each other: attention takes no longer (time "
+            "alone)",
+            count,
+            unit="tokens",
+            default="a row is one sequence",
+        ),
     ] = None
     packing: Annotated[
         bool | None,

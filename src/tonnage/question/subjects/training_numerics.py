@@ -201,7 +201,12 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
     ] = None
     context_parallel_method: Annotated[
         str | None,
-        option("how megatron's ranks share a sequence: p2p, a2a or allgather", word, unit="name", default="p2p"),
+        option(
+            "how context ranks share a sequence (megatron, fsdp2, deepspeed): p2p (ring), a2a (Ulysses) or allgather",
+            word,
+            unit="name",
+            default="p2p; a2a with deepspeed",
+        ),
     ] = None
     expert_capacity_factor: Annotated[
         float | None,
@@ -354,12 +359,30 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
     objective: Annotated[
         str | None,
         option(
-            "what training is for: sft (or pre-training), dpo, online-dpo, grpo, dapo, rloo, ppo or distillation",
+            "what training is for: sft (or pre-training), dpo, online-dpo, grpo, dapo, rloo, ppo, distillation or "
+            "contrastive (embeddings)",
             word,
             unit="name",
             default="sft",
-            choices=("sft", "dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo", "distillation"),
+            choices=("sft", "dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo", "distillation", "contrastive"),
             usual=Usual(TRAINING, "sft, dpo, grpo, ppo, distillation, ...", "NAME", place=1),
+        ),
+    ] = None
+    negatives: Annotated[
+        int | None,
+        option(
+            "hard negatives of a sample, beside a text and its match (objective contrastive)",
+            count,
+            unit="sequences",
+            default="0",
+        ),
+    ] = None
+    cached_embeddings: Annotated[
+        bool | None,
+        option(
+            "GradCache: embeddings of the whole batch are made first, then each micro-batch runs again with gradients "
+            "(objective contrastive)",
+            default="off",
         ),
     ] = None
     teacher: Annotated[str | None, option("the model that distillation learns from", word, unit="model")] = None

@@ -22,6 +22,7 @@ from tonnage.render.brief.words import (
     value_of,
     with_changes,
 )
+from tonnage.runtimes.parts.tools import TOOLS
 
 METHODS = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA", "dora": "DoRA"}
 NOT_SEARCHED = ("advice", "as_is", "calibrated")  # options of `train` that no search has
@@ -54,7 +55,13 @@ def kind_of(question: Mapping[str, Any]) -> str:
 
 
 def runtime_of(question: Mapping[str, Any]) -> str:
-    """The runtime as its option names it, with torchtitan where the recipe and the model's code are torchtitan's."""
+    """The runtime as its option names it, with torchtitan where the recipe and the model's code are torchtitan's; of a
+    tool its name, with what it runs on.
+    """
+    why = question["runtime"].get("why") if isinstance(question.get("runtime"), Mapping) else None
+    tool = next((tool.title for tool in TOOLS.values() if tool.shown == why), "")
+    if tool:
+        return f"{tool} ({value_of(question, 'runtime', '')})"
     runtime, version = str(value_of(question, "runtime", "")), str(value_of(question, "runtime_version", ""))
     code = version.partition(" ")[0]
     is_own_code = str(value_of(question, "model_code", code)) == code

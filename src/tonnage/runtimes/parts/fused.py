@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tonnage.ops import MLP
-from tonnage.tape import CODES, TENSOR, TOKEN, Adapters, Code, Extent, Held, Tensor
+from tonnage.tape import CODES, TENSOR, TOKEN, Adapters, Code, Extent, Held, Pass, Tensor, Work
 from tonnage.tape.tape import Gradients, Slot
 from tonnage.tape.words import first_gradient, shape_of
 
@@ -110,6 +110,7 @@ class Unsloth(Fused):
             low = self._lora(x.elements, out, adapters)
             shape = shape_of(x)
             product = self._multiplied(weights, out, x, extent, adapters)
+            self._count(name, weights, x.elements, out, adapters)
 
             def derivative(_: Gradients) -> Gradients:
                 trained = [self.new(*shape_of(weight)) for weight in low]
@@ -133,6 +134,22 @@ class Unsloth(Fused):
         self.mark()
         del of_adapter
         return product
+
+    def _count(self, name: str, weights: Sequence[Held], inner: float, outer: float, adapters: Adapters) -> None:
+        """Note the work of a product with frozen weights and of its adapter's two, and of the derivatives that the
+        function asks for; a quantised weight is made whole for each pass.
+        """
+        worked, split = self.worked, weights[0].split
+        if adapters.base:
+            expanded = {
+                Extent("parameter", weight.split, weight.heads): weight.elements * (adapters.packed + adapters.base)
+                for weight in weights
+            }
+            passes: tuple[Pass, ...] = (worked.when, "backward") if self.records else (worked.when,)
+            worked.done += [Work(name, "move", when, bytes=expanded) for when in passes]
+        worked.matrix(name, inner, outer, split, weights[0].heads, trains=False, records=self.records)
+        for columns, rows in ((inner, adapters.rank), (adapters.rank, outer)):
+            worked.matrix(name, columns, rows, "replicated", 0, trains=True, records=self.records)
 
     def _again(self, weights: Sequence[Held], shape: tuple[float, float, Extent], adapters: Adapters) -> Tensor:
         """Multiply a gradient by the weights, which are made whole again."""
@@ -166,6 +183,10 @@ class Unsloth(Fused):
             product = self.like(up)
             output = self._multiplied(downs, hidden, x, TOKEN, adapters)
             del product
+            for name, held, columns, rows in zip(
+                names, (gates, ups, downs), (hidden, hidden, inner), (inner, inner, hidden), strict=True
+            ):
+                self._count(name, held, columns, rows, adapters)
             shape, storage, narrow = shape_of(up), x.storage, shape_of(x)
 
             def derivative(_: Gradients) -> Gradients:
@@ -192,11 +213,13 @@ class Unsloth(Fused):
         def derivative(gradients: Gradients) -> Gradients:
             outer, self.nodes = self.nodes, []
             kind, self.kind = self.kind, "activation"
+            when, self.worked.when = self.worked.when, "again"
             again = self.new(*shape)
             slot = again.slot = Slot()
             output = run(again)
             del again
             self.mark()
+            self.worked.when = when
             end = output.slot
             del output
             gradients_in = self.backward([(end, first_gradient(gradients).alias())]) if end is not None else {}

@@ -50,6 +50,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     micro_batch_size: int = 0
     #: Sequences that all ranks together have in a step, which decide how often gradients accumulate; 0: none.
     step_sequences: int = 0
+    #: Whether layers are compiled.
+    compiles: bool = False
     #: Whether layers run again in backward; None: no default of its own.
     checkpoints: bool | None = None
     #: Runtimes on which full fine-tuning has weights in bf16 without an fp32 copy.
@@ -94,6 +96,8 @@ class Tool(Struct, frozen=True, kw_only=True):
             found["model_code"] = self.model_code
             if tensor not in (None, 1):
                 found["sequence_parallel"] = False  # transformers' plans shard matrices alone
+        if self.compiles:
+            found["compile"] = True
         if method in (None, "full") and runtime in self.narrow_on:
             found["precision"] = "bf16"
         if method == "qlora" and self.qlora_base:
@@ -177,16 +181,14 @@ _FSDP1 = Message(
     "so that its peak is higher and not the same in each run: torchtitan measured 7 % less with FSDP2 "
     "(Llama-7B, 8 H100)"
 )
-_MEGATRON_FSDP = Message(
-    "It shards weights, gradients and optimizer states as ZeRO-3 does; its buffers and what it gathers ahead are not "
-    "known here"
-)
 _MAXTEXT = Message(
-    "Its weights and gradients are in fp32 and its activations in bf16; which of them live at the same time XLA "
-    "decides when it compiles, which is not known here"
+    "XLA plans what lives at the same time when it compiles, which is not known here: weights, gradients and moments "
+    "are its shards in fp32, and what layers keep is that of compiled layers. Remat policy full is {--recompute} full, "
+    "minimal is none"
 )
 _MINDSPEED = Message(
-    "It patches Megatron-LM for Ascend; what the layers keep there, and its memory beside them, nobody published"
+    "it patches Megatron-LM for Ascend, and is estimated as Megatron-core: what its fused operators keep, and what "
+    "torch_npu holds beside tensors, nobody published"
 )
 TOOLS: Mapping[str, Tool] = {
     tool.name: tool
@@ -258,26 +260,24 @@ TOOLS: Mapping[str, Tool] = {
             runtime=UNDER_ZERO,
         ),
         Tool(
-            name="megatron-fsdp",
-            title="Megatron-FSDP",
-            source="Megatron-LM, docs/user-guide/features/custom_fsdp.md",
-            refusal=_MEGATRON_FSDP,
-            nearest=(UNDER_FSDP, "megatron"),
-        ),
-        Tool(
             name="maxtext",
             title="MaxText",
-            source="MaxText, src/maxtext/configs/base.yml: weight_dtype float32, grad_dtype float32, dtype bfloat16",
-            refusal=_MAXTEXT,
-            nearest=(UNDER_FSDP,),
+            source="MaxText, src/maxtext/configs/base.yml: weight_dtype float32, grad_dtype float32, dtype bfloat16, "
+            "remat_policy full, max_target_length 2048, per_device_batch_size 12",
+            runtime=UNDER_FSDP,
+            compiles=True,
+            checkpoints=True,
+            sequence_length=2048,
+            micro_batch_size=12,
+            differs=_MAXTEXT,
         ),
         Tool(
             name="mindspeed",
             title="MindSpeed",
             source="MindSpeed 2.0.0_core_r0.8.0, README: import mindspeed.megatron_adaptor",
             aliases=("mindspeedllm",),
-            refusal=_MINDSPEED,
-            nearest=("megatron",),
+            runtime="megatron",
+            differs=_MINDSPEED,
         ),
     )
 }

@@ -60,6 +60,8 @@ OPTIMIZERS = {
     "soap": "soap",
 }
 # Releases in which Megatron's FSDP shards nothing unless told: from 0.18 on it shards all.
+# --data-parallel-sharding-strategy -> ZeRO stage.
+STRATEGIES = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
 NOT_SHARDED_BY_FSDP = ("0.14", "0.15", "0.16", "0.17")
 METHODS = ("p2p", "a2a", "allgather")
 
@@ -244,14 +246,10 @@ def _fsdp(r: Reading) -> None:
         return
     before = r.version.startswith(NOT_SHARDED_BY_FSDP) and r.tool == "Megatron-LM"
     strategy = r.text("data-parallel-sharding-strategy", "no_shard" if before else "optim_grads_params")
-    if strategy in ("no_shard", "optim"):
-        keys = ("use-megatron-fsdp", "data-parallel-sharding-strategy")
-        r.put("zero_stage", int(strategy == "optim"), *(key for key in keys if r.has(key)))
-        return
-    why = "Megatron's FSDP shards gradients and weights too; the distributed optimizer is estimated instead"
-    r.put("zero_stage", 1, "use-distributed-optimizer")
-    for key in ("use-megatron-fsdp", "data-parallel-sharding-strategy"):
-        r.unsure(key, why)
+    keys = [key for key in ("use-megatron-fsdp", "data-parallel-sharding-strategy") if r.has(key)]
+    r.put("zero_stage", STRATEGIES.get(strategy, 3), *keys)
+    if STRATEGIES.get(strategy, 3) >= 2:
+        r.put("runtime", "megatron-fsdp", *keys)
 
 
 def _precision_aware(r: Reading) -> None:
