@@ -15,6 +15,7 @@ scripts/fit_bands.py makes bands. Rows that are left out for good are read by no
 PYTHONPATH=src python scripts/fit_rl.py [--print]     --print: tables alone, nothing is written
 """
 
+import json
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -157,7 +158,7 @@ def written(found: Overheads, of_steps: Band | None, rows: Sequence[Measured]) -
         }.items()
     }
     found = replace(found, sources=dict(sources))
-    fields = ",\n    ".join(f"{name}={getattr(found, name)!r}" for name in found.__struct_fields__)
+    fields = ",\n    ".join(f"{name}={_laid_out(getattr(found, name))}" for name in found.__struct_fields__)
     text = (
         '"""Written by scripts/fit_rl.py from validation/recent: do not edit."""\n\n'
         "from tonnage.estimate.bands import Band\n"
@@ -166,8 +167,17 @@ def written(found: Overheads, of_steps: Band | None, rows: Sequence[Measured]) -
     )
     if of_steps is None:
         return text + "BAND: Band | None = None\n"
-    fields = ",\n    ".join(f"{name}={getattr(of_steps, name)!r}" for name in of_steps.__struct_fields__)
+    fields = ",\n    ".join(f"{name}={_laid_out(getattr(of_steps, name))}" for name in of_steps.__struct_fields__)
     return text + f"BAND: Band | None = Band(\n    {fields},\n)\n"
+
+
+def _laid_out(value: object) -> str:
+    """As the formatter lays it out: a line for each entry of a mapping."""
+    if isinstance(value, dict) and any(isinstance(each, str) for each in value.values()):
+        return "{\n" + "".join(f"        {_laid_out(key)}: {_laid_out(each)},\n" for key, each in value.items()) + "    }"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_laid_out(key)}: {each!r}" for key, each in value.items()) + "}"
+    return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
 def main() -> None:

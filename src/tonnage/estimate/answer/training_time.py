@@ -146,7 +146,7 @@ def _note_rollouts(step: "PostTrainingStep", question: Question) -> None:
         if stated and step.rollouts.taken > stated:
             question.warn(
                 Message(
-                    "the engine needs more than {stated} of the memory for the model and one completion: {taken} is taken.",
+                    "the engine needs more than {stated} of the memory for model and one completion: {taken} is taken.",
                     stated=stated,
                     taken=round(step.rollouts.taken, 2),
                 )
