@@ -284,7 +284,7 @@ def rollout_cluster(rollout: Rollout, cluster: Cluster) -> Cluster:
     apart, per_node = rollout.rollout_accelerators, cluster.accelerators_per_node
     if not apart:
         return cluster
-    if apart <= per_node:
+    if apart <= per_node or apart + per_node <= _in_node(cluster):
         return replace(cluster, num_nodes=1, accelerators_per_node=apart)
     if apart % per_node:
         raise InvalidPlan(
@@ -296,11 +296,16 @@ def rollout_cluster(rollout: Rollout, cluster: Cluster) -> Cluster:
     return replace(cluster, num_nodes=apart // per_node)
 
 
+def _in_node(cluster: Cluster) -> int:
+    """Accelerators of the node that a machine is a part of, 0 where it is several nodes, or none is known."""
+    return cluster.node.accelerators if cluster.node is not None and cluster.num_nodes == 1 else 0
+
+
 def whole_cluster(rollout: Rollout, cluster: Cluster) -> Cluster:
     """The accelerators that train and those that generate, as one machine."""
     apart, per_node = rollout.rollout_accelerators, cluster.accelerators_per_node
     if not apart:
         return cluster
-    if apart % per_node and cluster.num_nodes == 1:
+    if cluster.num_nodes == 1 and (apart % per_node or apart + per_node <= _in_node(cluster)):
         return replace(cluster, accelerators_per_node=per_node + apart)
     return replace(cluster, num_nodes=cluster.num_nodes + -(-apart // per_node))

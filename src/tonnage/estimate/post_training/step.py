@@ -19,7 +19,7 @@ from tonnage.estimate.post_training.measured import OVERHEADS
 from tonnage.estimate.post_training.overheads import Overheads
 from tonnage.estimate.post_training.rollout import Rollouts, whole_cluster
 from tonnage.estimate.step.method import model_flops
-from tonnage.estimate.step.objective import OBJECTIVES
+from tonnage.estimate.step.objective import OBJECTIVES, TIMED
 from tonnage.estimate.step.rollout_options import generates
 from tonnage.estimate.step_time.step import StepTime
 from tonnage.estimate.step_time.time import check_timed_runtime
@@ -32,7 +32,6 @@ from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.spec import Cluster, TrainingPlan
 
-TIMED = ("dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo")
 # Objectives whose loss compares with the probabilities that the policy gave before the update: NeMo RL,
 # nemo_rl/algorithms/grpo.py, and veRL, verl/trainer/ppo/ray_trainer.py, compute them in a pass of their own.
 KEEPS_OLD = ("grpo", "dapo", "rloo", "ppo")

@@ -42,6 +42,7 @@ OBJECTIVES = {
     "ppo": Objective(beside=("reference model", "reward model"), critic=True),
     "distillation": Objective(beside=("teacher",)),
 }
+TIMED = ("dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo")  # besides sft: those whose phases are estimated
 GRPO_REFERENCE = (
     "TRL, trl/trainer/grpo_config.py: beta is 0.0, so that no reference model is loaded; another beta holds "
     "one, unless adapters train"
