@@ -80,6 +80,7 @@ def plan_post_training(model: Model, question: TrainingQuestion) -> Plans:
     goal = goal_of(model, [Fleet(machines=(each,), is_open=False) for each in machines], question, compares)
     searched = Searched(tally=Tally())
     every = [whole for machine in machines for whole in _Machine(model, machine, question, searched).go()]
+    searched.machines = len(machines)
     every.sort(key=lambda one: (_value(one, goal), *one.order))
     finish = Finish(model, question, goal)
     plans, late, refusal = _answered(finish, every, question, compares)
@@ -139,11 +140,7 @@ class _Machine:
                 if best is not None and best.split.apart:
                     for more in (-1, 1):
                         self._take_apart(best.split.apart + more * size / 8)
-        found = sorted((one for one in self._best.values() if one), key=lambda one: one.order)
-        return [
-            min([one, *(self._wider(one) if at == 0 else ())], key=lambda each: each.order)
-            for at, one in enumerate(found)
-        ]
+        return [one for one in self._best.values() if one]
 
     def _take_apart(self, accelerators: float) -> None:
         """About so many accelerators that generate alone: whole nodes of several."""
@@ -172,7 +169,8 @@ class _Machine:
             for candidate in entry.plans
             for whole in self._estimated(split, options, candidate)
         ]
-        self._best[apart] = min(wholes, key=lambda one: one.order, default=None)
+        best = min(wholes, key=lambda one: one.order, default=None)
+        self._best[apart] = best and min([best, *self._wider(best)], key=lambda one: one.order)
 
     def _estimated(self, split: Split, options: TrainingOptions, candidate: Candidate) -> Iterator[Whole]:
         """A plan of an update with its rollouts, waiting for each other or, where they may, side by side."""
@@ -261,8 +259,6 @@ def _add(searched: Searched, found: Searched) -> None:
     searched.tally.add(found.tally)
     searched.walked += found.walked
     searched.beaten += found.beaten
-    searched.machines += found.machines
-    searched.passed += found.passed
     searched.unknown += found.unknown
     searched.refused.update(found.refused)
     searched.unpriced.update(found.unpriced)
