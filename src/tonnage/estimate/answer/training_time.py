@@ -142,6 +142,9 @@ def _note_rollouts(step: "PostTrainingStep", question: Question) -> None:
                 "the fewest ranks that hold the model and the longest completion",
             )
         question.put("rollout_replicas", step.rollouts.replicas, "cluster", "uses all accelerators that generate")
+        if "rollout_memory_share" not in question and step.rollouts.sleeps:
+            why = "veRL: gpu_memory_utilization 0.5, or what training leaves"
+            question.put("rollout_memory_share", step.rollouts.taken, "default", why)
         stated = plan.rollout.rollout_memory_share
         if stated and step.rollouts.taken > stated:
             question.warn(

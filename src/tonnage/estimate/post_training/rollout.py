@@ -3,6 +3,7 @@ has ended.
 """
 
 from functools import cached_property
+from math import floor
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +82,7 @@ class Rollouts:
         if stated := self.plan.post_training.engine_memory_share or self.rollout.rollout_memory_share:
             return stated
         usable = self.cluster.accelerator.memory.usable_bytes
-        return max(min(TURNS_SHARE, 1 - self.held_bytes / usable), 0.0)
+        return max(floor(100 * min(TURNS_SHARE, 1 - self.held_bytes / usable)) / 100, 0.0)  # a config has hundredths
 
     @cached_property
     def served(self) -> tuple[ServingPlan, int | None]:
