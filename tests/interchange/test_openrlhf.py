@@ -72,7 +72,20 @@ ARGUMENTS = [
     (PPO.replace("--vllm.enable_sleep", ""), "", {"engine_memory_share": 0.95}),
     (PPO.replace("--train.colocate_all", ""), "", {"objective": "grpo", "engine_memory_share": None}),
     (PPO, "--algo.advantage.estimator group_norm --algo.kl.init_coef 0", {"objective": "grpo"}),
-    (PPO, "--algo.advantage.estimator rloo --ref.offload", {"objective": "grpo"}),
+    (PPO, "--algo.advantage.estimator rloo --ref.offload", {"objective": "grpo", "beta": None}),
+    (PPO, "--algo.advantage.estimator rloo", {"beta": 0.01, "rollout_memory_share": 0.95}),
+    (
+        PPO,
+        "--rollout.n_samples_per_prompt 4 --rollout.batch_size 64 --rollout.max_new_tokens 1500",
+        {"num_generations": 4, "prompts_per_step": 64, "max_completion_length": 1500, "prompt_length": 548},
+    ),
+    (PPO, "--ds.enable_sleep --ds.packing_samples", {"rollout_offload": True, "sequence_packing": True}),
+    (PPO, "--vllm.tensor_parallel_size 4 --train.max_epochs 2", {"rollout_tensor_parallel_size": 4, "ppo_epochs": 2}),
+    (
+        PPO.replace("--train.colocate_all", "--train.async_enable"),
+        "--vllm.num_engines 4 --vllm.tensor_parallel_size 2",
+        {"rollout_accelerators": 8, "async_steps": 1, "rollout_memory_share": None},
+    ),
 ]
 
 
@@ -84,7 +97,6 @@ def test_arguments_decide_options(command, arguments, options):
 
 
 UNCLEAR = [
-    (PPO, "--algo.advantage.estimator rloo", "algo.kl.init-coef"),
     (SFT, "--ds.use_liger_kernel", "ds.use-liger-kernel"),
     (SFT, "--ds.deepcompile", "ds.deepcompile"),
     (SFT, "--ds.load_in_4bit", "ds.load-in-4bit"),
