@@ -247,8 +247,8 @@ def check_timed(objective: str, runtime: str) -> None:
     """MissingDatum where nobody knows the time of a step, whatever the sizes of the plan are."""
     if objective != "sft":
         raise MissingDatum(
-            "the time of objective {objective} depends on generation and on other models: train estimates it, searches "
-            "do not.",
+            "the time of objective {objective} depends on generation and on other models, which this search does not "
+            "estimate: train and plan do.",
             objective=objective,
         )
     check_timed_runtime(runtime)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.documents.question import ASKED
+from tonnage.estimate.step.objective import TIMED
 from tonnage.kernel.units import money, significant
 from tonnage.language import say, say_as
 from tonnage.render.brief.layout import Page
@@ -156,7 +157,8 @@ def training_next(document: Mapping[str, Any], *, fits: bool) -> str:
     """
     question = document["question"]
     on = str(value_of(question, "on"))
-    if "step_time" not in document or str(value_of(question, "objective", "sft")) != "sft":  # searches time sft alone
+    objective = str(value_of(question, "objective", "sft"))
+    if "step_time" not in document or objective not in ("sft", *TIMED):
         free = next((name for name in LARGEST if question.get(name, {}).get("from") not in ASKED), None)
         if free is None or not fits:
             return ""
@@ -164,7 +166,8 @@ def training_next(document: Mapping[str, Any], *, fits: bool) -> str:
         return f"tonnage max {LARGEST[free]} {named_model(question)} --on {on}{rest}"
     keeps_machine = fits and not document["verdict"].get("missed")
     left_out = NOT_SEARCHED if keeps_machine else (*NOT_SEARCHED, "data_parallel_size")
-    machine = on if keeps_machine else accelerator_of(on)
+    is_split = objective in TIMED  # these are searched on machines that are named: they are split
+    machine = on if keeps_machine or is_split else accelerator_of(on)
     rest = asked_again(question, left_out, ASKED)
     if "tokens" in document["run"] and is_length_of_budget(question):  # a search needs the length that the budget buys
         rest += f" {flag('tokens', round(document['run']['tokens']['value']))}"
