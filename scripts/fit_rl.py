@@ -174,7 +174,9 @@ def written(found: Overheads, of_steps: Band | None, rows: Sequence[Measured]) -
 def _laid_out(value: object) -> str:
     """As the formatter lays it out: a line for each entry of a mapping."""
     if isinstance(value, dict) and any(isinstance(each, str) for each in value.values()):
-        return "{\n" + "".join(f"        {_laid_out(key)}: {_laid_out(each)},\n" for key, each in value.items()) + "    }"
+        return (
+            "{\n" + "".join(f"        {_laid_out(key)}: {_laid_out(each)},\n" for key, each in value.items()) + "    }"
+        )
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_laid_out(key)}: {each!r}" for key, each in value.items()) + "}"
     return json.dumps(value) if isinstance(value, str) else repr(value)

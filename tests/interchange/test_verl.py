@@ -99,7 +99,7 @@ KEYS = [
     (f"{ARM}.rollout.n=5", {"num_generations": 5, "rollout_tensor_parallel_size": 2, "rollout_memory_share": 0.5}),
     (
         f"data.max_prompt_length=1000 data.max_response_length=24 {ARM}.actor.ppo_epochs=2",
-        {"prompt_length": 1000, "max_completion_length": 24, "ppo_epochs": 2},
+        {"max_completion_length": 24, "ppo_epochs": 2},
     ),
     (
         f"{ARM}.rollout.name=sglang {ARM}.rollout.tensor_model_parallel_size=4 {ARM}.rollout.max_num_seqs=64",
@@ -197,15 +197,19 @@ def test_a_micro_batch_of_all_gpus_is_shared_by_them():
     assert of_command(f"python3 -m verl.trainer.main_ppo {words}", "h100").question["micro_batch_size"] == 2
 
 
+LONG = (
+    "qwen3-8b --on 8xh100 --objective grpo --gbs 128 --prompts-per-step 64 --num-generations 4 --prompt-length 300 "
+    "--max-completion-length 1500 --rollout-tensor-parallel-size 2 --rollout-memory-share 0.6 --rollout-offload "
+    "--rollout-engine sglang --sequence-length 4096 --mean-completion-length 700 --rollout-max-num-seqs 128 "
+    "--ppo-epochs 2 --sequence-packing --beta 0.04 --mbs 2"
+)
 QUESTIONS = [
     "qwen3-8b --on 8xh100 --objective grpo --gbs 256 --seq 3072 --recompute full",
     "qwen3-8b --on 2x8xh100 --objective ppo --gbs 256 --seq 3072 --recompute full --precision bf16",
     "qwen3-8b --on 8xh100 --objective grpo --method lora --lora-rank 32 --engine-memory-share 0.4 --mbs 4",
     "qwen3-8b --on 8xh100 --objective grpo --zero 2 --recompute full --lora-targets q_proj --method lora",
     "qwen3-8b --on 8xh100 --objective grpo --offload-parameters cpu --offload-optimizer cpu --recompute full",
-    "qwen3-8b --on 8xh100 --objective grpo --gbs 128 --prompts-per-step 64 --num-generations 4 --prompt-length 300 "
-    "--max-completion-length 1500 --rollout-tensor-parallel-size 2 --rollout-memory-share 0.6 --rollout-offload "
-    "--rollout-engine sglang --rollout-max-num-seqs 128 --ppo-epochs 2 --sequence-packing --beta 0.04 --mbs 2",
+    LONG,
     "qwen3-32b --on 2x8xh100 --objective grpo --gbs 256 --seq 4096 --recompute full",
 ]
 

@@ -158,13 +158,12 @@ def _generated(r: Reading) -> None:
         )
     r.question["sequence_length"], r.origins["sequence_length"] = completion + prompt, tuple(keys)
     if r.question.get("objective") == "grpo":
-        _group(r, prompt, completion)
+        _group(r, completion)
     _engine(r)
 
 
-def _group(r: Reading, prompt: int, completion: int) -> None:
+def _group(r: Reading, completion: int) -> None:
     """Completions of a prompt, those of a step of generation, and how often they are trained on."""
-    r.put("prompt_length", prompt, *(["max_prompt_length"] if r.has("max_prompt_length") else []))
     r.put("max_completion_length", completion, *(["max_completion_length"] if r.has("max_completion_length") else []))
     if r.has("num_generations"):
         r.put("num_generations", r.size("num_generations"), "num_generations")

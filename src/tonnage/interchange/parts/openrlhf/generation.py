@@ -1,4 +1,4 @@
-"""What OpenRLHF's arguments say of the completions that a step generates: openrlhf 0.11.2, openrlhf/cli/train_ppo_ray.py.
+"""What OpenRLHF's arguments say of the completions that a step generates: openrlhf 0.11.2, openrlhf/cli.
 
 `rollout.batch_size` counts prompts, `train.batch_size` completions; `data.max_len` is prompt and completion together.
 """
@@ -22,7 +22,6 @@ def read_generation(r: Reading, shares: bool) -> None:
     longest, length = r.size(key, NEW_TOKENS), r.question.get("sequence_length", 2048)
     if longest < length:
         r.put("max_completion_length", longest, key)
-        r.put("prompt_length", length - longest, "prompt-max-len" if old else key)
         r.assume(key, NEW_TOKENS, "max_completion_length")
     r.put("ppo_epochs", r.size("train.max-epochs", 1), "train.max-epochs")
     ranks, engines = r.size("vllm.tensor-parallel-size", 1), r.size("vllm.num-engines", 0)

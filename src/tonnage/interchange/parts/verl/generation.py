@@ -1,5 +1,5 @@
 """What veRL's keys say of the completions that a step generates, and of the engine that does: verl 0.9.1,
-verl/trainer/config/rollout/rollout.yaml.
+verl/trainer/config/rollout/rollout.yaml. Its lengths are the longest of prompts and completions: no key has the means.
 """
 
 from tonnage.interchange.parts.verl.values import ACTOR, ARM, FSDP, MEGATRON, MODEL, ROLLOUT, on, size, size_or_0
@@ -12,11 +12,11 @@ RANKS = 2  # rollout.tensor_model_parallel_size where nobody says it
 def read_generation(r: Reading, is_megatron: bool) -> None:
     """Prompts, completions and the engine of a step. The objective, batch and lengths are read."""
     if "objective" not in r.question:
-        return _rest(r)
+        _rest(r)
+        return
     samples, prompts = size(r, f"{ROLLOUT}n", 1), size(r, f"{ACTOR}ppo_mini_batch_size", 256)
     r.put("num_generations", samples, f"{ROLLOUT}n")
     r.question["num_generations"] = samples
-    r.put("prompt_length", size(r, "data.max_prompt_length", 512), "data.max_prompt_length")
     r.put("max_completion_length", size(r, "data.max_response_length", 512), "data.max_response_length")
     at_once = size(r, "data.train_batch_size", 1024)
     if at_once % prompts == 0:

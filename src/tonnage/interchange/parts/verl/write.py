@@ -36,7 +36,6 @@ SAYS = frozenset(
         "engine_memory_share",
         "prompts_per_step",
         "num_generations",
-        "prompt_length",
         "max_completion_length",
         "rollout_engine",
         "rollout_tensor_parallel_size",
@@ -45,7 +44,6 @@ SAYS = frozenset(
         "rollout_offload",
         "sequence_packing",
         "ppo_epochs",
-        "beta",
     )
 )
 OPTIMIZERS = {"adamw": "AdamW", "adamw-8bit": "AdamW8bit"}
