@@ -52,6 +52,7 @@ def figures() -> tuple[Figure, ...]:
         _of_head("TTFT, other publications", SERVED, f"{OTHERS}, ttft_seconds"),
         _of_recent("speed of serving, new sources of 2025 and 2026", "infer_speed"),
         _of_recent("speed of training, new sources of 2025 and 2026", "train_speed"),
+        _of_recent("time of a step of reinforcement learning", "rl_speed", "rl_step_time"),
         _of_rows("time of a collective", "collectives.yaml", "", FITTED),
     )
 
@@ -62,9 +63,13 @@ def _of_rows(name: str, file: str, completeness: str, how: str) -> Figure:
     return _figure(name, rows, lambda line: line["completeness"].startswith(completeness), how)
 
 
-def _of_recent(name: str, kind: str) -> Figure:
-    """Errors of the main figures of new sources' rows that no fit may read."""
-    rows = [row for row in read([str(RECENT)]) if row.left_out and row.kind == kind]
+def _of_recent(name: str, kind: str, quantity: str = "") -> Figure:
+    """Errors of the main figures of new sources' rows that no fit may read; of one quantity, where it is named."""
+    rows = [
+        row
+        for row in read([str(RECENT)])
+        if row.left_out and row.kind == kind and quantity in ("", row.measured.quantity)
+    ]
     return _figure(name, rows, lambda line: not line["completeness"].startswith("indicative"), FOR_GOOD)
 
 

@@ -6,14 +6,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.every_row import every_row
-from tests.interchange.of_frameworks import ODD, check_any, check_golden, golden, keys, of_command, source, why
+from tests.interchange.of_frameworks import (
+    ODD,
+    check_any,
+    check_golden,
+    golden,
+    keys,
+    of_command,
+    question_of,
+    round_trip,
+    same,
+    source,
+    why,
+)
 
 from tonnage.interchange.check import answer
+from tonnage.interchange.export import export
 from tonnage.interchange.parts.openrlhf.names import KNOWN, SEVERAL, SWITCHES
 from tonnage.interchange.parts.openrlhf.read import RENAMED
 from tonnage.interchange.reading import Asker
 from tonnage.interchange.source import command_source
-from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput, TonnageError
 
 GOLDEN = golden("openrlhf")
 SFT = "deepspeed --num_gpus 8 --module openrlhf.cli.train_sft --model.model_name_or_path meta-llama/Llama-3.1-8B"
@@ -72,7 +85,20 @@ ARGUMENTS = [
     (PPO.replace("--vllm.enable_sleep", ""), "", {"engine_memory_share": 0.95}),
     (PPO.replace("--train.colocate_all", ""), "", {"objective": "grpo", "engine_memory_share": None}),
     (PPO, "--algo.advantage.estimator group_norm --algo.kl.init_coef 0", {"objective": "grpo"}),
-    (PPO, "--algo.advantage.estimator rloo --ref.offload", {"objective": "grpo"}),
+    (PPO, "--algo.advantage.estimator rloo --ref.offload", {"objective": "grpo", "beta": None}),
+    (PPO, "--algo.advantage.estimator rloo", {"beta": 0.01, "rollout_memory_share": 0.95}),
+    (
+        PPO,
+        "--rollout.n_samples_per_prompt 4 --rollout.batch_size 64 --rollout.max_new_tokens 1500",
+        {"num_generations": 4, "prompts_per_step": 64, "max_completion_length": 1500},
+    ),
+    (PPO, "--ds.enable_sleep --ds.packing_samples", {"rollout_offload": True, "sequence_packing": True}),
+    (PPO, "--vllm.tensor_parallel_size 4 --train.max_epochs 2", {"rollout_tensor_parallel_size": 4, "ppo_epochs": 2}),
+    (
+        PPO.replace("--train.colocate_all", "--train.async_enable"),
+        "--vllm.num_engines 4 --vllm.tensor_parallel_size 2",
+        {"rollout_accelerators": 8, "async_steps": 1, "rollout_memory_share": None},
+    ),
 ]
 
 
@@ -84,7 +110,6 @@ def test_arguments_decide_options(command, arguments, options):
 
 
 UNCLEAR = [
-    (PPO, "--algo.advantage.estimator rloo", "algo.kl.init-coef"),
     (SFT, "--ds.use_liger_kernel", "ds.use-liger-kernel"),
     (SFT, "--ds.deepcompile", "ds.deepcompile"),
     (SFT, "--ds.load_in_4bit", "ds.load-in-4bit"),
@@ -149,3 +174,39 @@ def test_any_arguments_are_understood_or_refused(program, pairs, complete):
     model = ["--pretrain", "gpt2"] if complete else []
     command = ["python3", "-m", f"openrlhf.cli.{program}", *model, *words]
     check_any(command_source(command), "openrlhf", ("deepspeed",))
+
+
+LONG = (
+    "llama-3.1-8b --on 8xh100 --objective grpo --gbs 128 --prompts-per-step 64 --num-generations 4 --ppo-epochs 2 "
+    "--max-completion-length 1500 --mean-completion-length 600 --rollout-tensor-parallel-size 2 --beta 0.01 "
+    "--rollout-memory-share 0.6 --rollout-offload --sequence-packing --offload-optimizer cpu --zero-stage 3"
+)
+QUESTIONS = [
+    "llama-3.1-8b --on 8xh100 --objective grpo --gbs 128 --seq 3072 --recompute full",
+    "llama-3.1-8b --on 2x8xh100 --objective ppo --gbs 128 --seq 3072 --recompute full --zero-stage 3",
+    "llama-3.1-8b --on 8xh100 --objective grpo --method lora --lora-rank 32 --engine-memory-share 0.4 --mbs 2",
+    LONG,
+    "llama-3.1-8b --on 8xh100 --objective grpo --gbs 128 --rollout-accelerators 8 --async-steps 1 --zero-stage 3",
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_what_is_written_is_read_as_the_same_plan(question):
+    first, second, _ = round_trip("openrlhf", {**question_of(question), "runtime": "deepspeed"})
+    assert same(first, second)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "grpo or ppo"),
+        ({"objective": "grpo", "runtime": "fsdp2"}, "deepspeed"),
+        ({"objective": "grpo", "recompute": "selective"}, "every layer or none"),
+        ({"objective": "grpo", "optimizer": "adamw-8bit"}, "adamw"),
+        ({"objective": "grpo", "rollout_engine": "sglang"}, "generates with vllm"),
+        ({"objective": "ppo", "rollout_accelerators": 8}, "share the GPUs"),
+    ],
+)
+def test_what_openrlhf_has_no_words_for_is_refused(options, message):
+    with pytest.raises(TonnageError, match=message):
+        export("openrlhf", "train", {"model": "llama-3.1-8b", "on": "8xh100", **options})

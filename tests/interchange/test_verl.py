@@ -84,13 +84,33 @@ KEYS = [
     ("trainer.nnodes=2", {"on": "2x8xh100"}),
     (
         f"trainer.total_training_steps=10 data.train_batch_size=512 {ARM}.actor.ppo_mini_batch_size=256",
-        {"max_steps": 20},
+        {"max_steps": 10, "prompts_per_step": 512},
     ),
     (
         f"{ARM}.actor.use_dynamic_bsz=True {ARM}.actor.ppo_max_token_len_per_gpu=4096",
         {"micro_batch_size": 4},
     ),
-    (f"{ARM}.actor.use_kl_loss=True {ARM}.ref.fsdp_config.param_offload=True", {"objective": "grpo"}),
+    (
+        f"{ARM}.actor.use_kl_loss=True {ARM}.ref.fsdp_config.param_offload=True",
+        {"objective": "grpo", "beta": None},
+    ),
+    (f"{ARM}.actor.use_kl_loss=True", {"beta": 0.001}),
+    (f"{ARM}.actor.use_kl_loss=True {ARM}.actor.kl_loss_coef=0.04", {"beta": 0.04}),
+    (f"{ARM}.rollout.n=5", {"num_generations": 5, "rollout_tensor_parallel_size": 2, "rollout_memory_share": 0.5}),
+    (
+        f"data.max_prompt_length=1000 data.max_response_length=24 {ARM}.actor.ppo_epochs=2",
+        {"max_completion_length": 24, "ppo_epochs": 2},
+    ),
+    (
+        f"{ARM}.rollout.name=sglang {ARM}.rollout.tensor_model_parallel_size=4 {ARM}.rollout.max_num_seqs=64",
+        {"rollout_engine": "sglang", "rollout_tensor_parallel_size": 4, "rollout_max_num_seqs": 64},
+    ),
+    (f"{ARM}.actor.fsdp_config.optimizer_offload=True", {"rollout_offload": True}),
+    (f"{ARM}.model.use_remove_padding=True", {"sequence_packing": True}),
+    (
+        f"{ARM}.rollout.nnodes=2 {ARM}.rollout.n_gpus_per_node=4",
+        {"rollout_accelerators": 8, "rollout_memory_share": None},
+    ),
 ]
 
 
@@ -102,7 +122,6 @@ def test_keys_decide_options(words, options):
 
 
 UNCLEAR = [
-    (f"{ARM}.actor.use_kl_loss=True", f"{ARM}.actor.use_kl_loss"),
     ("algorithm.adv_estimator=mine", "algorithm.adv_estimator"),
     ("reward_model.enable=True", "reward_model.enable"),
     ("distillation.enabled=True", "distillation.enabled"),
@@ -125,7 +144,7 @@ def test_a_misspelled_key_gets_the_nearest_one():
     assert "did you mean trainer.nnodes" in why(asked("trainer.nnode=2"), "trainer.nnode")
 
 
-def test_megatron_has_its_own_sizes_and_no_models_beside():
+def test_megatron_has_its_own_sizes():
     found = asked(
         f"--config-name=ppo_megatron_trainer {ARM}.actor.strategy=megatron "
         f"{ARM}.actor.megatron.tensor_model_parallel_size=4 "
@@ -133,7 +152,13 @@ def test_megatron_has_its_own_sizes_and_no_models_beside():
     )
     assert found.question["runtime"] == "megatron"
     assert (found.question["tensor_parallel_size"], found.question["recompute"]) == (4, "selective")
+    assert found.question["objective"] == "grpo"
+
+
+def test_the_critic_beside_an_actor_of_megatron_is_not_estimated():
+    found = asked(f"--config-name=ppo_megatron_trainer {ARM}.actor.strategy=megatron algorithm.adv_estimator=gae")
     assert "objective" not in found.question
+    assert "algorithm.adv_estimator" in keys(found, "not understood")
     assert any("own step" in note for note in found.notes)
 
 
@@ -172,12 +197,20 @@ def test_a_micro_batch_of_all_gpus_is_shared_by_them():
     assert of_command(f"python3 -m verl.trainer.main_ppo {words}", "h100").question["micro_batch_size"] == 2
 
 
+LONG = (
+    "qwen3-8b --on 8xh100 --objective grpo --gbs 128 --prompts-per-step 64 --num-generations 4 --prompt-length 300 "
+    "--max-completion-length 1500 --rollout-tensor-parallel-size 2 --rollout-memory-share 0.6 --rollout-offload "
+    "--rollout-engine sglang --sequence-length 4096 --mean-completion-length 700 --rollout-max-num-seqs 128 "
+    "--ppo-epochs 2 --sequence-packing --beta 0.04 --mbs 2"
+)
 QUESTIONS = [
     "qwen3-8b --on 8xh100 --objective grpo --gbs 256 --seq 3072 --recompute full",
     "qwen3-8b --on 2x8xh100 --objective ppo --gbs 256 --seq 3072 --recompute full --precision bf16",
     "qwen3-8b --on 8xh100 --objective grpo --method lora --lora-rank 32 --engine-memory-share 0.4 --mbs 4",
     "qwen3-8b --on 8xh100 --objective grpo --zero 2 --recompute full --lora-targets q_proj --method lora",
     "qwen3-8b --on 8xh100 --objective grpo --offload-parameters cpu --offload-optimizer cpu --recompute full",
+    LONG,
+    "qwen3-32b --on 2x8xh100 --objective grpo --gbs 256 --seq 4096 --recompute full",
 ]
 
 

@@ -34,6 +34,24 @@ def tool_wait_seconds(n_turns, tau):
     return (n_turns - 1) * tau
 
 
+@formula(unit="seconds", source="TRL, issue 4086: the log of an engine that falls asleep before training")
+def sleep_seconds(tau):
+    """What an engine takes that frees its memory once a step, tau."""
+    return tau
+
+
+@formula(unit="seconds", source="NeMo-RL, nemo_rl/models/policy: the refit sends tensor by tensor, as veRL does")
+def tensor_by_tensor_seconds(n_tensors, tau):
+    """What n_tensors tensors take beyond their bytes: each is gathered, named, sent and copied by calls of its own."""
+    return n_tensors * tau
+
+
+@formula(unit="", source="scripts/fit_rl.py: published phases over kernels and links")
+def loop_factor(kappa_loop):
+    """Measured over estimated seconds of a phase of training inside a loop of reinforcement learning."""
+    return kappa_loop
+
+
 @formula(unit="seconds", source="veRL, docs/advance/fully_async.md: a step less its phases, of the colocated runs")
 def between_phases_seconds(tau, share_gap):
     """What a step takes beside its phases of tau: rewards, advantages, data on its way between processes."""

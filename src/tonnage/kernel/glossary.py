@@ -119,6 +119,8 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("n_prompts", "prompts_per_step", "prompts", "prompts of one step of reinforcement learning"),
         Symbol("G", "num_generations", "completions", "completions of one prompt"),
         Symbol("n_turns", "rollout_turns", "turns", "turns of a rollout that calls tools"),
+        Symbol("n_tensors", "num_tensors", "tensors", "tensors of a model, each expert's by itself"),
+        Symbol("kappa_loop", "loop_factor", "", "seconds of a phase of reinforcement learning over its kernels"),
         Symbol("share_gap", "share_between_phases", "", "part of a step in which none of its phases runs"),
         Symbol("tau_away", "seconds_away", "seconds", "time from leaving a server until coming back to it"),
         Symbol("spread", "spread", "", "lengths are uniform from (1 - spread) of the longest to the longest"),

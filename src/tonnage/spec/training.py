@@ -87,6 +87,10 @@ class Rollout(Struct, frozen=True, kw_only=True):
     rollout_tensor_parallel_size: int | None = None
     #: Requests that a replica of the engine runs at once; None: the engine's own limit.
     rollout_max_num_seqs: int | None = None
+    #: Part of the memory that an engine takes which sleeps while training runs; None: half, or what training leaves.
+    rollout_memory_share: float | None = None
+    #: Whether training states go to the host while the engine generates; None: where they do not fit beside it.
+    rollout_offload: bool | None = None
     #: Steps that rollouts may be older than the weights they train.
     async_steps: int = 0
     #: Turns of a rollout that calls tools.

@@ -18,6 +18,7 @@ from tonnage.estimate.money.money import run_carbon, run_energy
 from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.options.run_options import RunOptions, positive
 from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.post_training.measured import BAND
 from tonnage.estimate.post_training.step import PostTrainingStep
 from tonnage.estimate.run.checkpoint import saved_bytes
 from tonnage.estimate.run.reliability import reliability
@@ -330,13 +331,15 @@ WHOLE_RUN: Mapping[str, Callable[[TrainingRow], float]] = {
 
 
 def _of_post_training(measured: Measured, question: TrainingRow) -> Prediction:
-    """A figure of a step that generates, without a band: too few rows say all of their inputs."""
+    """A figure of a step that generates; whole steps have a band, their phases none."""
     step = question.post_training
     if measured.quantity == "rl_tokens_per_second":
-        per_second = float(step.figures().tokens_per_second.value)
-        return Prediction(value=per_second / _parts(measured.unit, step.accelerators), notes=question.row.notes)
-    seconds = POST_TRAINING[measured.quantity](step)
-    return Prediction(value=measured.times * seconds / SECONDS[measured.unit], notes=question.row.notes)
+        per_second = float(step.figures().tokens_per_second.value) / _parts(measured.unit, step.accelerators)
+        ends = (per_second / BAND.high, per_second / BAND.low) if BAND else None
+        return Prediction(value=per_second, band=ends, notes=question.row.notes)
+    value = measured.times * POST_TRAINING[measured.quantity](step) / SECONDS[measured.unit]
+    ends = (value * BAND.low, value * BAND.high) if BAND and measured.quantity == "rl_step_time" else None
+    return Prediction(value=value, band=ends, notes=question.row.notes)
 
 
 def _updates(step: PostTrainingStep) -> float:

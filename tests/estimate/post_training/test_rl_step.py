@@ -149,7 +149,12 @@ def test_packed_completions_train_faster_than_padded_ones():
 def test_weights_cross_nodes_to_engines_of_their_own():
     here = step(rollout_accelerators=8)
     names = [child.name for child in here.sync.children]
-    assert names == ["gathered from the shards of training", "broadcast to the engines", "written by the engine"]
+    assert names == [
+        "gathered from the shards of training",
+        "broadcast to the engines",
+        "written by the engine",
+        "tensor by tensor",
+    ]
     assert here.accelerators == 16
 
 

@@ -28,9 +28,6 @@ from tonnage.ops import Mamba2, StateCache
 from tonnage.runtimes import narrow_runtimes, training_runtime
 from tonnage.spec import Cluster, TrainingPlan
 
-# Measured over estimated seconds of the 15 steps of kind rl_speed in validation/recent that are not left out of fits.
-MEASURED = (1.1, 1.9)
-
 if TYPE_CHECKING:  # of whole runs, which an answer about a step imports none of
     from tonnage.estimate.post_training.step import PostTrainingStep
     from tonnage.estimate.run.run import InTime, SecondsOf
@@ -101,11 +98,14 @@ def _post_trained(
     question: Question,
 ) -> "tuple[PostTrainingStep | None, RunDocument[Term] | None]":
     """The time of a step that generates, or runs other models, before it trains."""
-    from tonnage.estimate.post_training.step import PostTrainingStep  # supervised training needs none of it
+    from tonnage.estimate.post_training.measured import BAND  # supervised training needs none of it
+    from tonnage.estimate.post_training.step import PostTrainingStep
 
     try:
         step = PostTrainingStep(model, plan, cluster, memory)
         figures = step.figures()
+        if step.generates and BAND is not None:
+            figures = replace(figures, step_time_band=(step.seconds * BAND.low, step.seconds * BAND.high))
     except MissingDatum as error:
         question.warn(str(error))
         if options.asked:
@@ -142,6 +142,18 @@ def _note_rollouts(step: "PostTrainingStep", question: Question) -> None:
                 "the fewest ranks that hold the model and the longest completion",
             )
         question.put("rollout_replicas", step.rollouts.replicas, "cluster", "uses all accelerators that generate")
+        if "rollout_memory_share" not in question and step.rollouts.sleeps:
+            why = "veRL: gpu_memory_utilization 0.5, or what training leaves"
+            question.put("rollout_memory_share", step.rollouts.taken, "default", why)
+        stated = plan.rollout.rollout_memory_share
+        if stated and step.rollouts.taken > stated:
+            question.warn(
+                Message(
+                    "the engine needs more than {stated} of the memory for model and one completion: {taken} is taken.",
+                    stated=stated,
+                    taken=round(step.rollouts.taken, 2),
+                )
+            )
         if step.leaving:
             question.warn(
                 Message(
@@ -157,15 +169,7 @@ def _note_rollouts(step: "PostTrainingStep", question: Question) -> None:
                     "{--mean-completion-length} says the mean."
                 )
             )
-        low, high = MEASURED
-        question.warn(
-            Message(
-                "no error band: few published steps say what they ran. Those took {low} to {high} times as long as "
-                "estimated. Rewards by code and judges are not in the time.",
-                low=low,
-                high=high,
-            )
-        )
+        question.warn(Message("rewards by code and judges are not in the time."))
         return
     question.warn(
         Message(

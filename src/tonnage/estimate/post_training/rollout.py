@@ -3,6 +3,7 @@ has ended.
 """
 
 from functools import cached_property
+from math import floor
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from tonnage.architectures import Model
 from tonnage.estimate.load import Policy
 from tonnage.estimate.plan.validity import shares_heads
 from tonnage.estimate.post_training.lengths import completions
+from tonnage.estimate.post_training.measured import OVERHEADS
+from tonnage.estimate.post_training.overheads import Overheads
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving_time.forward_pass import PassTime
 from tonnage.estimate.serving_time.times import Drafted, pass_time, policy, pool_tokens
@@ -28,9 +31,13 @@ if TYPE_CHECKING:
 # Part of the memory of an engine that takes turns with training: veRL, verl/trainer/config/rollout/rollout.yaml,
 # gpu_memory_utilization 0.5.
 TURNS_SHARE = 0.5
+FULL_SHARE = 0.9  # vLLM, vllm/config/cache.py: of an engine that has the accelerator to itself
 # Seconds of a pass for each request whose tokens come with their log-probability, as updates need them: vLLM, pull
 # request 57442: 13,583 instead of 18,645 tokens/s with 64 requests of Qwen2.5-0.5B on an L20.
 LOG_PROBABILITY = 1 / 13_583 - 1 / 18_645
+# Seconds that vLLM takes to free its memory before training: TRL, issue 4086, the log of an engine that falls asleep,
+# 1.46, 1.50 and 1.60 s. NeMo RL times it as part of the rollout (nemo_rl/algorithms/grpo.py: finish_generation).
+SLEEP = 1.5
 BULK = 0.9  # of the completions; the others are the tail
 BLOCK = 16  # tokens of a block of the prefix cache: vLLM, vllm/config/cache.py
 SOURCE = "estimate/load: continuous batching, one request after the other"
@@ -39,8 +46,16 @@ SOURCE = "estimate/load: continuous batching, one request after the other"
 class Rollouts:
     """The rollouts of one step. `held_bytes`: what training keeps on an accelerator while the engine runs on it."""
 
-    def __init__(self, model: Model, plan: TrainingPlan, cluster: Cluster, held_bytes: float):
+    def __init__(
+        self,
+        model: Model,
+        plan: TrainingPlan,
+        cluster: Cluster,
+        held_bytes: float,
+        overheads: Overheads = OVERHEADS,
+    ):
         self.model, self.plan, self.rollout, self.held_bytes = model, plan, plan.rollout, held_bytes
+        self.overheads = overheads
         self.cluster = rollout_cluster(plan.rollout, cluster)
 
     # ---- the engine ----
@@ -54,24 +69,30 @@ class Rollouts:
         """Whether the engine takes turns with training on the same accelerators."""
         return not self.rollout.rollout_accelerators
 
+    @property
+    def sleeps(self) -> bool:
+        """Whether the engine frees its memory while training runs."""
+        return self.is_colocated and self.engine.queues and not self.plan.post_training.engine_memory_share
+
     @cached_property
     def share(self) -> float | None:
         """The part of the accelerator's memory that the engine takes; None: its own default."""
         if not self.is_colocated:
             return None
-        if stated := self.plan.post_training.engine_memory_share:
+        if stated := self.plan.post_training.engine_memory_share or self.rollout.rollout_memory_share:
             return stated
         usable = self.cluster.accelerator.memory.usable_bytes
-        return max(min(TURNS_SHARE, 1 - self.held_bytes / usable), 0.0)
+        return max(floor(100 * min(TURNS_SHARE, 1 - self.held_bytes / usable)) / 100, 0.0)  # a config has hundredths
 
     @cached_property
     def served(self) -> tuple[ServingPlan, int | None]:
         """The plan of a replica, and the tokens that its cache holds: the fewest tensor ranks that hold the model and a
-        longest request. Where training leaves too little, its states go to the host.
+        longest request. Where training leaves too little, or the stated share is too small, the engine takes more, and
+        training's states go to the host.
         """
         shares = [self.share]
-        if self.is_colocated and not self.plan.post_training.engine_memory_share:
-            shares.append(TURNS_SHARE)
+        if self.is_colocated:
+            shares += [share for share in (TURNS_SHARE, FULL_SHARE) if share > (self.share or 0)]
         for share in shares:
             for ranks in self._ranks():
                 plan = self._plan(ranks, share)
@@ -142,7 +163,11 @@ class Rollouts:
                 "no source gives a peak of {chip}: the time of prompts needs it.", chip=self.cluster.accelerator.name
             )
         if isinstance(passes, PassTime) and self.engine.queues:
-            passes.engine = replace(passes.engine, request=passes.engine.request + LOG_PROBABILITY)
+            waits = self.overheads.pass_seconds
+            if self.served[0].tensor_parallel_size > 1:
+                waits += self.overheads.ranks_seconds
+            engine = passes.engine
+            passes.engine = replace(engine, step=engine.step + waits, request=engine.request + LOG_PROBABILITY)
         return passes
 
     @cached_property
@@ -214,6 +239,8 @@ class Rollouts:
         if self.rollout.tool_seconds:
             n_turns = self.rollout.rollout_turns
             parts.append(Term.of("tool waits", f.tool_wait_seconds, n_turns=n_turns, tau=self.rollout.tool_seconds))
+        if self.sleeps:
+            parts.append(Term.of("engine falls asleep", f.sleep_seconds, tau=SLEEP))
         return Term.sum("rollout", *parts)
 
     def _drain(self) -> list[Term]:
@@ -258,7 +285,7 @@ def rollout_cluster(rollout: Rollout, cluster: Cluster) -> Cluster:
     apart, per_node = rollout.rollout_accelerators, cluster.accelerators_per_node
     if not apart:
         return cluster
-    if apart <= per_node:
+    if apart <= per_node or apart + per_node <= _in_node(cluster):
         return replace(cluster, num_nodes=1, accelerators_per_node=apart)
     if apart % per_node:
         raise InvalidPlan(
@@ -270,11 +297,16 @@ def rollout_cluster(rollout: Rollout, cluster: Cluster) -> Cluster:
     return replace(cluster, num_nodes=apart // per_node)
 
 
+def _in_node(cluster: Cluster) -> int:
+    """Accelerators of the node that a machine is a part of, 0 where it is several nodes, or none is known."""
+    return cluster.node.accelerators if cluster.node is not None and cluster.num_nodes == 1 else 0
+
+
 def whole_cluster(rollout: Rollout, cluster: Cluster) -> Cluster:
     """The accelerators that train and those that generate, as one machine."""
     apart, per_node = rollout.rollout_accelerators, cluster.accelerators_per_node
     if not apart:
         return cluster
-    if apart % per_node and cluster.num_nodes == 1:
+    if cluster.num_nodes == 1 and (apart % per_node or apart + per_node <= _in_node(cluster)):
         return replace(cluster, accelerators_per_node=per_node + apart)
     return replace(cluster, num_nodes=cluster.num_nodes + -(-apart // per_node))

@@ -15,9 +15,11 @@ from tonnage.estimate.hardware.network import Network
 from tonnage.estimate.hardware.rates import Rates, rates
 from tonnage.estimate.memory import Step, TrainingMemory, training_memory
 from tonnage.estimate.post_training.lengths import completions, packed
+from tonnage.estimate.post_training.measured import OVERHEADS
+from tonnage.estimate.post_training.overheads import Overheads
 from tonnage.estimate.post_training.rollout import Rollouts, whole_cluster
 from tonnage.estimate.step.method import model_flops
-from tonnage.estimate.step.objective import OBJECTIVES, sequences_of_sample
+from tonnage.estimate.step.objective import OBJECTIVES, TIMED, sequences_of_sample
 from tonnage.estimate.step.rollout_options import generates
 from tonnage.estimate.step_time.step import StepTime
 from tonnage.estimate.step_time.time import check_timed_runtime
@@ -30,7 +32,6 @@ from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.spec import Cluster, TrainingPlan
 
-TIMED = ("dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo", "distillation", "contrastive")
 # Objectives whose loss compares with the probabilities that the policy gave before the update: NeMo RL,
 # nemo_rl/algorithms/grpo.py, and veRL, verl/trainer/ppo/ray_trainer.py, compute them in a pass of their own.
 KEEPS_OLD = ("grpo", "dapo", "rloo", "ppo")
@@ -67,6 +68,7 @@ class PostTrainingStep:
         cluster: Cluster,
         held: TrainingMemory | None = None,
         chosen: Rates | None = None,
+        overheads: Overheads = OVERHEADS,
     ):
         objective = plan.post_training.objective
         if objective not in TIMED:
@@ -74,7 +76,7 @@ class PostTrainingStep:
         check_timed_runtime(plan.runtime)
         self.model, self.plan, self.cluster = model, plan, cluster
         self.rates = chosen or rates()
-        self._memory = held
+        self._memory, self.overheads = held, overheads
         self.generates = generates(objective)
         self.beside = tuple(name for name, _ in plan.post_training.models_beside)
         self.critic = OBJECTIVES[objective].critic
@@ -83,8 +85,12 @@ class PostTrainingStep:
 
     @cached_property
     def held_bytes(self) -> float:
-        """Weights and optimizer states of the fullest rank, which training keeps while the engine generates."""
-        return max(_held(phase) for phase in self.memory.fullest.phases)
+        """Weights and optimizer states of the fullest rank, which training keeps while the engine generates. Where they
+        leave for the host, those of models beside the policy are there anyway, as in NeMo RL and with veRL's
+        ref.param_offload.
+        """
+        without = self.beside if self.plan.rollout.rollout_offload else ()
+        return max(_held(phase, without) for phase in self.memory.fullest.phases)
 
     @cached_property
     def memory(self) -> TrainingMemory:
@@ -93,7 +99,7 @@ class PostTrainingStep:
 
     @cached_property
     def rollouts(self) -> Rollouts:
-        return Rollouts(self.model, self.plan, self.cluster, self.held_bytes)
+        return Rollouts(self.model, self.plan, self.cluster, self.held_bytes, self.overheads)
 
     # ---- what the update sees ----
 
@@ -138,7 +144,12 @@ class PostTrainingStep:
         )
 
     def _update(self, name: str) -> Term:
-        return Term.product(name, "seconds", self.updates, self.walk.term.named("one update"))
+        factor = self._loop(self.overheads.update_factor(self.plan.runtime) if self.generates else 1.0)
+        return Term.product(name, "seconds", self.updates, self.walk.term.named("one update"), *factor)
+
+    def _loop(self, factor: float) -> list[Term]:
+        """The factor of a phase inside the loop, where there is any."""
+        return [Term.of("in the loop of a step", f.loop_factor, kappa_loop=factor)] if factor != 1 else []
 
     def _forward(self, name: str, larger: float = 1) -> Term:
         """One pass over all rows without gradients. `larger`: parameters of the model that runs over those of the one
@@ -147,7 +158,7 @@ class PostTrainingStep:
         plan, walk = self.batch.plan, self.walk
         epochs = self.plan.rollout.ppo_epochs
         slowest = larger * max(float(p.computing("forward") + p.sending("forward")) for p in walk.kinds)
-        return Term.of(
+        passes = Term.of(
             name,
             f.forward_only_seconds,
             tau_f=slowest,
@@ -155,6 +166,8 @@ class PostTrainingStep:
             p=plan.pipeline_parallel_size,
             rho=walk.factor,
         )
+        factor = self._loop(self.overheads.forward_factor if self.generates else 1.0)
+        return Term.product(name, "seconds", passes.named("kernels and links"), *factor) if factor else passes
 
     @cached_property
     def passes(self) -> list[Term]:
@@ -212,12 +225,19 @@ class PostTrainingStep:
                 u=self.rates.memory,
             )
         )
+        if each := self.overheads.tensor_seconds:
+            count = sum(weight.copies * layers for weight, layers in self.model.weighted())
+            parts.append(Term.of("tensor by tensor", f.tensor_by_tensor_seconds, n_tensors=count, tau=each))
         return Term.sum("weights to the engine", *parts)
 
     @cached_property
     def leaving(self) -> float:
         """Bytes of training states that leave the accelerator while the engine generates, of the fullest rank."""
         if not self.generates or not self.rollouts.is_colocated:
+            return 0.0
+        if self.plan.rollout.rollout_offload:
+            return self.held_bytes
+        if self.plan.rollout.rollout_offload is False:
             return 0.0
         usable = self.cluster.accelerator.memory.usable_bytes
         return max(
@@ -237,6 +257,8 @@ class PostTrainingStep:
                 accelerator=self.cluster.accelerator.name,
             )
         rate = host.bytes_per_second * links().of(host, inside=True).direct
+        if measured := self.overheads.host_bytes_per_second:
+            rate = min(rate, measured)
         return Term.of(
             "training states to the host and back",
             t.transfer_seconds,
@@ -253,9 +275,13 @@ class PostTrainingStep:
         usable, u = self.cluster.accelerator.memory.usable_bytes, self.rollouts.taken
         engine = Term.of("engine that generates", memory.engine_bytes, U=usable, u=u)
         if self.leaving:
-            held = [Term.of("training states that stay", f.staying_bytes, u=u, U=usable)]
+            held = (
+                []
+                if self.plan.rollout.rollout_offload
+                else [Term.of("training states that stay", f.staying_bytes, u=u, U=usable)]
+            )
         else:
-            phase = max(self.memory.fullest.phases, key=_held)
+            phase = max(self.memory.fullest.phases, key=lambda phase: _held(phase, ()))
             held = [child for child in phase.children if child.name in HELD]
         return Term.sum("memory during the rollout", *held, engine)
 
@@ -384,8 +410,10 @@ class PostTrainingStep:
         return replace(figures, rollout_share=share, rollout_memory=self.rollout_memory or UNSET)
 
 
-def _held(phase: Term) -> float:
-    return sum(float(child.value) for child in phase.children if child.name in HELD)
+def _held(phase: Term, without: tuple[str, ...]) -> float:
+    held = [child for child in phase.children if child.name in HELD]
+    beside = sum(float(each.value) for child in held for each in child.children if each.name in without)
+    return sum(float(child.value) for child in held) - beside
 
 
 def _forward_of(name: str) -> Message:

@@ -47,6 +47,8 @@ OBJECTIVES = {
 }
 CONTRASTIVE = "contrastive"
 MOST_NEGATIVES = 1000
+# Besides sft: those whose phases are estimated.
+TIMED = ("dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo", "distillation", CONTRASTIVE)
 GRPO_REFERENCE = (
     "TRL, trl/trainer/grpo_config.py: beta is 0.0, so that no reference model is loaded; another beta holds "
     "one, unless adapters train"

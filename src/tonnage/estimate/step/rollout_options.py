@@ -29,12 +29,21 @@ SIZES = (
     "rollout_turns",
     "ppo_epochs",
 )
+STATED = (  # options that have no value of their own where nobody says them
+    "rollout_engine_version",
+    "rollout_tensor_parallel_size",
+    "rollout_max_num_seqs",
+    "rollout_memory_share",
+    "rollout_offload",
+)
 OWN = (  # options that belong to objectives that generate
     *SIZES,
     "completion_spread",
     "rollout_engine",
     "rollout_engine_version",
     "rollout_accelerators",
+    "rollout_memory_share",
+    "rollout_offload",
     "async_steps",
     "tool_seconds",
     "sequence_packing",
@@ -118,6 +127,7 @@ def rollout_of(
             "{late} without them.",
             late=late,
         )
+    _check_shared(o, apart)
     turns, waits = o.rollout_turns or 1, o.tool_seconds or 0.0
     if o.rollout_turns is not None:
         q.put("rollout_turns", turns, "given")
@@ -128,7 +138,7 @@ def rollout_of(
             raise InvalidPlan("{@tool_seconds} needs {@rollout_turns} of 2 or more. Got {turns}.", turns=turns)
         q.put("tool_seconds", waits, "given")
     serving_runtime(served.name, o.rollout_engine_version or "")  # the version must be one that is known
-    for name in ("rollout_engine_version", "rollout_tensor_parallel_size", "rollout_max_num_seqs"):
+    for name in STATED:
         if getattr(o, name) is not None:
             q.put(name, getattr(o, name), "given")
     packs = runtime.packs_completions
@@ -144,6 +154,8 @@ def rollout_of(
         rollout_accelerators=apart,
         rollout_tensor_parallel_size=o.rollout_tensor_parallel_size,
         rollout_max_num_seqs=o.rollout_max_num_seqs,
+        rollout_memory_share=o.rollout_memory_share,
+        rollout_offload=o.rollout_offload,
         async_steps=late,
         rollout_turns=turns,
         tool_seconds=waits,
@@ -156,6 +168,28 @@ def rollout_of(
             "NeMo RL and veRL pack under Megatron" if packs else "TRL pads to the longest",
         ),
     )
+
+
+def _check_shared(o: TrainingOptions, apart: int) -> None:
+    """Options of an engine that takes turns with training need one that does."""
+    share = o.rollout_memory_share
+    if share is not None and not 0 < share < 1:
+        raise InvalidPlan("{@rollout_memory_share} must lie between 0 and 1. Got {share}.", share=share)
+    if share is not None and o.engine_memory_share is not None:
+        raise InvalidPlan(
+            Message("{@rollout_memory_share} is of an engine that sleeps, {@engine_memory_share} of one that does not.")
+        )
+    for name in ("rollout_memory_share", "rollout_offload"):
+        if getattr(o, name) is not None and apart:
+            raise NotApplicable(
+                Message(
+                    "{option} is of an engine on the accelerators that train. Got {apart} that generate apart.",
+                    option=option_name(name),
+                    apart=apart,
+                ),
+                name,
+                ("rollout_accelerators",),
+            )
 
 
 def _completions(objective: str, o: TrainingOptions, q: Question) -> int:

@@ -15,7 +15,7 @@ from tonnage.estimate.step.points import Point, running
 from tonnage.estimate.step.rank import Shares, Stage, largest_weights, layer_count, op_parameters, rank_parameters
 from tonnage.estimate.step.views import StageView, WalkedStep
 from tonnage.formulas import memory as f
-from tonnage.kernel.formula import Number
+from tonnage.kernel.formula import Number, is_any
 from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.numerics.optimizers import Optimizer, optimizer, role_of
@@ -303,7 +303,10 @@ class States:
         """The model's weights, those of models beside it, and of a critic."""
         own = self._own_weights
         is_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.weights)
-        others = models_beside(self.plan, self.step.setting.types.parameter, self.step.sharded.z if is_sharded else 1)
+        shards: Number = self.step.sharded.z if is_sharded else 1
+        cut = self.step.model.num_parameters() / self.whole.value  # tensor, pipeline and expert ranks hold a part each
+        shards = shards * cut if is_any(cut != 1) else shards
+        others = models_beside(self.plan, self.step.setting.types.parameter, shards)
         if OBJECTIVES[self.plan.post_training.objective].critic:
             others.append(own.named("critic"))
         return Term.sum("weights", *own.children, *others) if others else own

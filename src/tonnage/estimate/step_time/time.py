@@ -37,7 +37,8 @@ class Timing:
     """The time of one step, `term` [seconds], and its figures. Raises MissingDatum where no time is known.
 
     `assumed`: where nobody said how fast hosts update, the middle of what was published is taken, and the band is the
-    range. Plans are compared and validated without: it lies a factor of thirty apart.
+    range. Plans are compared and validated without: it lies a factor of thirty apart. `of_update`: of an objective that
+    is not sft, one optimizer step alone.
     """
 
     def __init__(
@@ -49,8 +50,12 @@ class Timing:
         chosen: Rates | None = None,
         *,
         assumed: bool = False,
+        of_update: bool = False,
     ):
-        check_timed(plan.post_training.objective, plan.runtime)
+        if of_update:
+            check_timed_runtime(plan.runtime)
+        else:
+            check_timed(plan.post_training.objective, plan.runtime)
         if not assumed:
             check_update(plan)
         self.model, self.plan, self.cluster = model, plan, cluster
@@ -242,8 +247,8 @@ def check_timed(objective: str, runtime: str) -> None:
     """MissingDatum where nobody knows the time of a step, whatever the sizes of the plan are."""
     if objective != "sft":
         raise MissingDatum(
-            "the time of objective {objective} depends on generation and on other models: train estimates it, searches "
-            "do not.",
+            "the time of objective {objective} depends on generation and on other models, which this search does not "
+            "estimate: train and plan do.",
             objective=objective,
         )
     check_timed_runtime(runtime)

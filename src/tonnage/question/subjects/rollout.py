@@ -105,6 +105,22 @@ class RolloutOptions(Numerics, frozen=True, kw_only=True):
             default="the engine's own",
         ),
     ] = None
+    rollout_memory_share: Annotated[
+        float | None,
+        option(
+            "part of the memory that the rollout engine takes while it generates, where it sleeps while training runs",
+            number,
+            unit="share",
+            default="0.5, or what training leaves",
+        ),
+    ] = None
+    rollout_offload: Annotated[
+        bool | None,
+        option(
+            "training states go to the host while the engine generates (NeMo RL; param_offload of veRL)",
+            default="on where they do not fit beside the engine",
+        ),
+    ] = None
     async_steps: Annotated[
         int | None,
         option(

@@ -153,6 +153,12 @@ def _spread(plan: Mapping[str, Any]) -> list[str]:
         words.append("liger")
     if options.get("loss"):
         words.append(say("loss {kind}", kind=options["loss"]))
+    if apart := options.get("rollout_accelerators"):
+        train = plan["accelerators"] - apart
+        if options.get("async_steps"):
+            words.append(say("{train} train while {apart} generate", train=train, apart=apart))
+        else:
+            words.append(say("{train} train, {apart} generate", train=train, apart=apart))
     return words
 
 
@@ -184,6 +190,8 @@ def _table(page: Page, document: Mapping[str, Any], plans: Sequence[Mapping[str,
     """The plans, what differs between them, and their figures."""
     money_of = any(plan["run_seconds"] is not None for plan in plans)
     header = [Column("", "l"), *([Column(say("machine"), "l")] if _machines(document) else [])]
+    is_split = any(plan["options"].get("rollout_accelerators") for plan in plans)
+    header += [Column(say("train")), Column(say("generate"))] if is_split else []
     names = [name for name in NAMES if any(plan["options"].get(name) not in (None, "none") for plan in plans)]
     sizes = [name for name in SIZES if any(plan["options"].get(name, 1) != 1 for plan in plans)]
     header += [Column(say(name.replace("_", " ")), "l", keep=3 if name != "runtime" else 8) for name in names]
@@ -208,6 +216,7 @@ def _table(page: Page, document: Mapping[str, Any], plans: Sequence[Mapping[str,
             [
                 f"{place} =" if ties else f"{place}",
                 *([_marked(plan)] if _machines(document) else []),
+                *(_split_cells(plan) if is_split else []),
                 *(_option(plan, name) for name in names),
                 *(str(plan["options"].get(name, 1)) for name in sizes),
                 gib(plan["needed_bytes"]),
@@ -223,6 +232,12 @@ def _table(page: Page, document: Mapping[str, Any], plans: Sequence[Mapping[str,
     words += [] if money_of else [say("USD/M: per million tokens")]
     key = page.dim_lines(say("; ").join(words)) if words else []
     return [*page.table_lines(header, rows), *key]
+
+
+def _split_cells(plan: Mapping[str, Any]) -> list[str]:
+    """The accelerators that train, and those that generate; the same where they take turns."""
+    apart = plan["options"].get("rollout_accelerators", 0)
+    return [str(plan["accelerators"] - apart), str(apart) if apart else say("the same")]
 
 
 def _marked(plan: Mapping[str, Any]) -> str:

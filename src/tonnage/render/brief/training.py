@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.documents.question import ASKED
+from tonnage.estimate.step.objective import TIMED
 from tonnage.kernel.units import money, significant
 from tonnage.language import say, say_as
 from tonnage.render.brief.layout import Page
@@ -29,6 +30,11 @@ NOT_SEARCHED = ("advice", "as_is", "calibrated")  # options of `train` that no s
 LARGEST = {"sequence_length": "sequence", "micro_batch_size": "micro-batch"}  # what `tonnage max` is asked for
 HOUR, MILLION = 3600.0, 1e6
 
+# Objectives that are known by their letters.
+ABBREVIATED = {name: name.upper() for name in ("dpo", "grpo", "dapo", "rloo", "ppo", "orpo", "kto")} | {
+    "online-dpo": "online DPO"
+}
+
 
 def training_subject(document: Mapping[str, Any]) -> str:
     """Model, machine, kind of training, runtime."""
@@ -51,7 +57,11 @@ def kind_of(question: Mapping[str, Any]) -> str:
     """How it is trained, and for what: full training, LoRA, DPO."""
     method, objective = str(value_of(question, "method", "full")), str(value_of(question, "objective", "sft"))
     kind = say(METHODS[method]) if method in METHODS else method
-    return kind if objective == "sft" else say("{kind}, {objective}", kind=kind, objective=objective.upper())
+    return (
+        kind
+        if objective == "sft"
+        else say("{kind}, {objective}", kind=kind, objective=ABBREVIATED.get(objective, objective))
+    )
 
 
 def runtime_of(question: Mapping[str, Any]) -> str:
@@ -183,7 +193,8 @@ def training_next(document: Mapping[str, Any], *, fits: bool) -> str:
     """
     question = document["question"]
     on = str(value_of(question, "on"))
-    if "step_time" not in document or str(value_of(question, "objective", "sft")) != "sft":  # searches time sft alone
+    objective = str(value_of(question, "objective", "sft"))
+    if "step_time" not in document or objective not in ("sft", *TIMED):
         free = next((name for name in LARGEST if question.get(name, {}).get("from") not in ASKED), None)
         if free is None or not fits:
             return ""
@@ -191,7 +202,8 @@ def training_next(document: Mapping[str, Any], *, fits: bool) -> str:
         return f"tonnage max {LARGEST[free]} {named_model(question)} --on {on}{rest}"
     keeps_machine = fits and not document["verdict"].get("missed")
     left_out = NOT_SEARCHED if keeps_machine else (*NOT_SEARCHED, "data_parallel_size")
-    machine = on if keeps_machine else accelerator_of(on)
+    is_split = objective in TIMED  # these are searched on machines that are named: they are split
+    machine = on if keeps_machine or is_split else accelerator_of(on)
     rest = asked_again(question, left_out, ASKED)
     if "tokens" in document["run"] and is_length_of_budget(question):  # a search needs the length that the budget buys
         rest += f" {flag('tokens', round(document['run']['tokens']['value']))}"

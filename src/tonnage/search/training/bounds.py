@@ -178,12 +178,16 @@ def _layers(space: Space, group: Group, columns: Columns, left: np.ndarray) -> _
     """The layers of a group; None where layers do not all train and leave the same, or cannot be."""
     try:
         plan = template(space, group, columns, left)
-        if plan.tuning.method != "full" or plan.post_training.objective != "sft":
+        if plan.tuning.method != "full" or plan.post_training.objective not in ONE_MODEL:
             return None
         sizes = {name: np.asarray(columns[name][:, 0], dtype=np.float64) for name in WIDE}
         return _Layers(space, plan, sizes)
     except REFUSALS:
         return None
+
+
+# Objectives whose update trains one model on one sequence a row: what runs or waits beside it only adds to the bounds.
+ONE_MODEL = ("sft", "grpo", "dapo", "rloo")
 
 
 class _Shape(Struct, frozen=True, eq=False):

@@ -53,7 +53,7 @@ def _row(model: Model, one: Planned, beats: str) -> TrainingPlanDocument:
     price = answer.question.get("price")
     return TrainingPlanDocument(
         on=one.machine.name,
-        accelerators=one.machine.size,
+        accelerators=one.accelerators,
         options=one.options,
         text=(
             Message(
@@ -126,7 +126,7 @@ def _faster(one: Planned, other: Planned) -> str:
 
 
 def _fewer(one: Planned, other: Planned) -> str:
-    less = other.machine.size - one.machine.size
+    less = other.accelerators - one.accelerators
     return Message("{less:,} fewer accelerators", less=less) if less > 0 else ""
 
 

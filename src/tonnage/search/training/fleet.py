@@ -329,7 +329,7 @@ def plan_alone(space: Space, choice: Mapping[str, Any], s: int) -> tuple[Cluster
 def _choice_seconds(space: Space, choice: Mapping[str, Any], s: int) -> float:
     try:
         alone, plan = plan_alone(space, choice, s)
-        timing = Timing(space.model, plan, alone)
+        timing = Timing(space.model, plan, alone, of_update=space.of_updates)
     except TonnageError:
         return 0.0
     if plan.tuning.method != "full":

@@ -20,6 +20,7 @@ from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.options.run_options import wanted
 from tonnage.estimate.plan.rule import expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step.objective import TIMED
 from tonnage.estimate.step_time.time import check_timed
 from tonnage.formulas.cost import rent_usd
 from tonnage.formulas.run import accelerator_hours
@@ -69,9 +70,16 @@ class Planned(Struct, frozen=True, kw_only=True, eq=False):
         return self.entry.machine
 
     @property
+    def accelerators(self) -> int:
+        """Those that train, and those that generate apart from them."""
+        return self.machine.size + self.plan.rollout.rollout_accelerators
+
+    @property
     def seconds_per_token(self) -> float:
         """Seconds of a token while steps run, without failures and checkpoints."""
         assert self.answer.step_time is not None  # the search walked it
+        if self.plan.rollout.prompts_per_step and self.answer.run is not None:  # completions shorter than the longest
+            return float(1 / self.answer.run.tokens_per_second.value)
         return float(self.answer.step_time.value / self.plan.tokens_per_step)
 
     @property
@@ -79,7 +87,7 @@ class Planned(Struct, frozen=True, kw_only=True, eq=False):
         """Dollars of a token while steps run, without failures and checkpoints."""
         if self.entry.usd is None:
             return None
-        return float(rent_usd.evaluate(nodes=self.machine.size, tau=self.seconds_per_token, USD_hour=self.entry.usd))
+        return float(rent_usd.evaluate(nodes=self.accelerators, tau=self.seconds_per_token, USD_hour=self.entry.usd))
 
 
 class Plans(Struct, frozen=True, kw_only=True, eq=False):
@@ -111,6 +119,10 @@ class Plans(Struct, frozen=True, kw_only=True, eq=False):
 
 def plan_training(model: Model, question: TrainingQuestion) -> Plans:
     """The best plans on the machines that are named, or on all of the catalogue's."""
+    if (question.options.objective or "sft") in TIMED:
+        from tonnage.search.training.post_training import plan_post_training  # it searches with what is here
+
+        return plan_post_training(model, question)
     candidates_on = fleets(question.on, question.search.max_accelerators)
     compares = sum(len(fleet.machines) for fleet in candidates_on) > 1
     if question.search.pareto and not compares:
@@ -118,7 +130,7 @@ def plan_training(model: Model, question: TrainingQuestion) -> Plans:
             "{@pareto} is a front of machines: name several, or one without a number. Got {on!r} alone.",
             on=question.on[0],
         )
-    goal = _goal(model, candidates_on, question, compares)
+    goal = goal_of(model, candidates_on, question, compares)
     Space(model, candidates_on[0].machines, question.options, question.vary).check_companions()
     check_choices(
         Space(model, part, question.options, question.vary) for part in _parts_of((candidates_on[0], candidates_on[-1]))
@@ -131,7 +143,7 @@ def plan_training(model: Model, question: TrainingQuestion) -> Plans:
         searched = Searcher(model, question, goal, plans_of_machine=plans_of_machine).go(candidates_on)
     if not searched.entries and searched.refused and not searched.tally.considered:
         raise next(iter(searched.refused.values()))
-    finish = _Finish(model, question, goal)
+    finish = Finish(model, question, goal)
     plans = finish.best(searched, compares)
     near, why = (None, "") if plans else finish.miss(searched)
     if why == MEMORY and (lighter := with_lighter_losses(question, candidates_on)) is not None:
@@ -190,7 +202,7 @@ def _parts_of(all_fleets: Sequence[Fleet]) -> Iterator[Sequence[Cluster]]:
         yield from (part for part in (fleet.machines[:1], fleet.machines[1:]) if part)
 
 
-def _goal(model: Model, all_fleets: Sequence[Fleet], question: TrainingQuestion, compares: bool) -> Goal:
+def goal_of(model: Model, all_fleets: Sequence[Fleet], question: TrainingQuestion, compares: bool) -> Goal:
     """The goal, and by the token what the limits of a run leave."""
     named_goal, run = question.search.goal, question.run
     name = objective_named(named_goal) if named_goal else "cheapest" if compares else "fastest"
@@ -233,7 +245,7 @@ def _step_tokens(space: Space) -> int:
     return every.pop()
 
 
-class _Finish:
+class Finish:
     """Turns the candidates of a search into answers."""
 
     def __init__(self, model: Model, question: TrainingQuestion, goal: Goal):

@@ -25,6 +25,7 @@ from tonnage.estimate.options.plans import DEFAULT_SEQUENCE_LENGTH, training_pla
 from tonnage.estimate.plan.rule import check_size, expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan_columns import CHUNK, alike
+from tonnage.estimate.step.objective import TIMED
 from tonnage.kernel.errors import InvalidInput, NotApplicable, TonnageError
 from tonnage.kernel.message import option_name
 from tonnage.kernel.registry import unknown
@@ -159,6 +160,8 @@ class Space:
         for name in (*SIZES, "lora_rank", "trainable_layers"):
             for value in (getattr(options, name), *self.vary.get(name, ())):
                 check_size(name, value)
+        # whether a step is one update of an objective that generates: all else of it is estimated plan by plan
+        self.of_updates = (options.objective or "sft") in TIMED
         self.shifts_batch = shifts_batch
         self.usd = np.full(len(machines), np.nan) if usd is None else usd
         self.worlds = np.array([machine.size for machine in machines], dtype=np.int64)

@@ -102,7 +102,8 @@ def walk(space: Space, group: Group, columns: Columns, left: np.ndarray, hopeful
     needed, seconds = np.full(len(row), np.inf), np.empty(len(row))
     for part, mask, several in _parts(columns, left, plan, sizes):
         step = Step(space.model, several, space.largest)
-        seconds[part] = np.broadcast_to(Timing(space.model, several, space.largest, step).seconds, mask.shape)[mask]
+        timing = Timing(space.model, several, space.largest, step, of_update=space.of_updates)
+        seconds[part] = np.broadcast_to(timing.seconds, mask.shape)[mask]
         if hopeful is None or hopeful(seconds[part] / tokens[part], machine[part]).any():
             needed[part] = np.broadcast_to(step.walk().needed, mask.shape)[mask]
     usd = rent_usd.evaluate(nodes=space.worlds[machine], tau=seconds, USD_hour=space.usd[machine])

@@ -8,6 +8,7 @@ from tonnage.interchange.parts.launching.programs import DEEPSPEED
 from tonnage.interchange.parts.launching.training import OWN_PROGRAM, last_values, started_program
 from tonnage.interchange.parts.openrlhf.names import KNOWN, SEVERAL, SWITCHES
 from tonnage.interchange.parts.openrlhf.read import PROGRAM, RENAMED, read_run
+from tonnage.interchange.parts.openrlhf.write import SAYS, write
 from tonnage.interchange.reading import options_of_command
 from tonnage.interchange.shell import program_name
 from tonnage.interchange.source import Source
@@ -70,5 +71,7 @@ FORMATS.add(
         known=lambda: KNOWN,
         verbs=("train",),
         sets={"train": "deepspeed"},
+        write=write,
+        says=SAYS,
     ),
 )

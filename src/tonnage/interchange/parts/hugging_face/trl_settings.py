@@ -157,7 +157,30 @@ def _generated(r: Reading) -> None:
             "max_prompt_length", prompt, "sequence_length", why="TRL does not cut prompts: their length is a guess"
         )
     r.question["sequence_length"], r.origins["sequence_length"] = completion + prompt, tuple(keys)
+    if r.question.get("objective") == "grpo":
+        _group(r, completion)
     _engine(r)
+
+
+def _group(r: Reading, completion: int) -> None:
+    """Completions of a prompt, those of a step of generation, and how often they are trained on."""
+    r.put("max_completion_length", completion, *(["max_completion_length"] if r.has("max_completion_length") else []))
+    if r.has("num_generations"):
+        r.put("num_generations", r.size("num_generations"), "num_generations")
+    if r.has("num_iterations"):
+        r.put("ppo_epochs", r.size("num_iterations"), "num_iterations")
+    key = "generation_batch_size"
+    made = r.size(key)
+    if not made and r.has("steps_per_generation"):
+        key = "steps_per_generation"
+        made = r.size(key) * r.size("per_device_train_batch_size", 8) * r.num_accelerators
+    if made and r.has("num_generations"):
+        r.put("prompts_per_step", made // r.size("num_generations"), key)
+    if not (r.has("use_vllm") and r.flag("use_vllm")):
+        r.put("rollout_engine", "hf", *(["use_vllm"] if r.has("use_vllm") else []))
+    elif r.has("vllm_tensor_parallel_size") and r.text("vllm_mode", "colocate") == "colocate":
+        key = "vllm_tensor_parallel_size"
+        r.put("rollout_tensor_parallel_size", r.size(key), key)
 
 
 def _engine(r: Reading) -> None:
@@ -169,11 +192,14 @@ def _engine(r: Reading) -> None:
     elif r.choice("vllm_mode", {"colocate": "colocate", "server": "server"}, "colocate") == "server":
         r.ignore([share, "vllm_mode", "use_vllm", "vllm_enable_sleep_mode"], why="vLLM runs on other accelerators")
     else:
-        r.put("engine_memory_share", None, "use_vllm", "vllm_mode")
+        sleeps = r.question.get("objective") == "grpo" and r.has("vllm_enable_sleep_mode")
+        sleeps = sleeps and r.flag("vllm_enable_sleep_mode")
+        option = "rollout_memory_share" if sleeps else "engine_memory_share"
+        r.put(option, None, "use_vllm", "vllm_mode", *(["vllm_enable_sleep_mode"] if sleeps else []))
         if r.has(share):
-            r.put("engine_memory_share", r.number(share), share)
+            r.put(option, r.number(share), share)
         else:
-            r.assume(share, 0.3, "engine_memory_share", why=default_of(*TRL))
+            r.assume(share, 0.3, option, why=default_of(*TRL))
         expect(
             r, ["vllm_enable_sleep_mode"], False, why="an engine that frees its memory while training is not estimated"
         )
@@ -199,9 +225,8 @@ def _packing(r: Reading) -> None:
 
 def _other_models(r: Reading, objective: str) -> None:
     """Models that run beside the one that trains."""
-    beta = r.number("beta") if r.has("beta") and objective == "grpo" else 0.0
-    if beta and r.question.get("method", "full") == "full":
-        r.unsure("beta", "a reference model, which GRPO has with a beta, is not estimated: it holds the weights again")
+    if r.has("beta") and objective == "grpo":
+        r.put("beta", r.number("beta"), "beta")
     if r.has("precompute_ref_log_probs") and r.flag("precompute_ref_log_probs"):
         r.unsure("precompute_ref_log_probs", "the reference model that is estimated is then not in memory")
     r.ignore(["precompute_ref_log_probs"])

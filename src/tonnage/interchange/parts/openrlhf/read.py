@@ -1,5 +1,6 @@
 """What OpenRLHF's arguments say of a training step: openrlhf 0.11.2, openrlhf/cli and openrlhf/utils/deepspeed."""
 
+from tonnage.interchange.parts.openrlhf.generation import read_generation
 from tonnage.interchange.parts.openrlhf.names import KNOWN
 from tonnage.interchange.reading import Reading
 from tonnage.kernel.message import Message
@@ -193,11 +194,12 @@ def _objective(r: Reading, program: str) -> None:
     coefficient = r.number("algo.kl.init-coef", 0.01) if r.has("algo.kl.init-coef") else 0.01
     shares_gpus = shares or on(r, "train.colocate-actor-ref")
     if not with_critic and shares_gpus and coefficient > 0 and not on(r, "ref.offload"):
-        r.values.setdefault("algo.kl.init-coef", coefficient)
-        r.unsure("algo.kl.init-coef", "a reference model on the actor's GPUs is estimated with PPO alone")
+        r.put("beta", coefficient, "algo.kl.init-coef")
+        r.assume("algo.kl.init-coef", coefficient, "beta")
     if with_critic and not r.has("reward.model-name-or-path"):
         r.notes.append(Message("PPO is estimated with a reference and a reward model of the actor's size."))
     _engine(r, shares)
+    read_generation(r, shares)
 
 
 def _check_logits(r: Reading) -> None:
@@ -217,10 +219,13 @@ def _engine(r: Reading, shares: bool) -> None:
     if not 0 <= share < 1:
         raise r.wrong(key, "a share from 0 to below 1")
     stays = shares and not on(r, "vllm.enable-sleep") and not on(r, "train.async-enable")
-    why = "" if stays else "the engine sleeps, or is elsewhere, while the actor trains"
-    keys = (key, "vllm.enable-sleep", "train.async-enable")
-    r.put("engine_memory_share", share if stays else None, *(name for name in keys if r.has(name)), why=why)
-    r.assume(key, 0.95, "engine_memory_share" if stays else "")
+    keys = [name for name in (key, "vllm.enable-sleep", "train.async-enable") if r.has(name)]
+    if shares and share:
+        option = "engine_memory_share" if stays else "rollout_memory_share"
+        r.put(option, share, *keys)
+        r.assume(key, 0.95, option)
+    else:
+        r.put("engine_memory_share", None, *keys, why="the engine is elsewhere while the actor trains")
 
 
 def _states(r: Reading, own: str, is_rl: bool) -> None:

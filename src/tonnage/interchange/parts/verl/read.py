@@ -1,10 +1,11 @@
 """What veRL's keys say of the step in which the actor trains: verl 0.9.1, verl/trainer/config and verl/workers/config.
 
 The engine that generates sleeps while the actor trains (rollout.free_cache_engine), and what param_offload and
-optimizer_offload move to the host comes back for the step, so that neither changes what the step needs.
+optimizer_offload move to the host comes back for the update: both change the time of a step, not what it needs.
 """
 
 from tonnage.interchange.parts.verl.actor import read_adapters, read_fsdp, read_megatron, read_model
+from tonnage.interchange.parts.verl.generation import read_generation
 from tonnage.interchange.parts.verl.names import KNOWN
 from tonnage.interchange.parts.verl.values import ACTOR, ARM, FSDP, MEGATRON, MODEL, REF, ROLLOUT, on, size, size_or_0
 from tonnage.interchange.reading import Reading
@@ -39,6 +40,7 @@ WITHOUT = (
     "optimal_token_baseline",
     "tir_optimal_token_baseline",
 )
+KL = 0.001  # actor.kl_loss_coef and algorithm.kl_ctrl.kl_coef where nobody says them
 # Sections that decide neither memory nor time of the step.
 OPEN = (
     "global_profiler.",
@@ -89,6 +91,8 @@ def read_run(r: Reading) -> None:
     _batch(r)
     _algorithm(r, is_megatron)
     _engine(r, is_megatron)
+    read_generation(r, is_megatron)
+    _steps(r, size(r, f"{ACTOR}ppo_mini_batch_size", 256))
     read_adapters(r, is_megatron)
     if is_megatron:
         read_megatron(r)
@@ -138,7 +142,6 @@ def _batch(r: Reading) -> None:
             micro=r.question["micro_batch_size"],
             replicas=replicas(r),
         )
-    _steps(r, prompts)
 
 
 def fitting(r: Reading, most: int, total: int) -> int:
@@ -167,11 +170,13 @@ def replicas(r: Reading) -> int:
 
 
 def _steps(r: Reading, prompts: int) -> None:
-    """Updates of the run: several for each batch of prompts."""
+    """Steps of the run; where the actor's own step is estimated, several updates for each batch of prompts."""
     key = "trainer.total_training_steps"
     if r.has(key) and r.integer(key) > 0:
-        steps = max(1, size(r, "data.train_batch_size", 1024) // prompts) * size(r, f"{ACTOR}ppo_epochs", 1)
-        r.put("max_steps", r.integer(key) * steps, key, "data.train_batch_size", f"{ACTOR}ppo_epochs")
+        updates = max(1, size(r, "data.train_batch_size", 1024) // prompts) * size(r, f"{ACTOR}ppo_epochs", 1)
+        is_whole = "prompts_per_step" in r.question
+        more = () if is_whole else ("data.train_batch_size", f"{ACTOR}ppo_epochs")
+        r.put("max_steps", r.integer(key) * (1 if is_whole else updates), key, *more)
     r.ignore(["data.train_batch_size", f"{ACTOR}ppo_epochs", "trainer.total_epochs"], why="the length of the run")
 
 
@@ -182,12 +187,9 @@ def _algorithm(r: Reading, is_megatron: bool) -> None:
     if name not in (*WITH_CRITIC, *WITHOUT):
         r.unsure(key, "no estimator of advantages that is known: GRPO is estimated")
     objective = "ppo" if name in WITH_CRITIC else "grpo"
-    if is_megatron:
-        why = "the runtime megatron trains one model on its own: the actor's own step is estimated"
-        r.put("objective", None, key, why=why)
+    if is_megatron and objective == "ppo":
         r.notes.append(Message("The actor's own step is estimated: Megatron is estimated with one model alone."))
-        if objective == "ppo":
-            r.unsure(key, "the critic that trains beside the actor is not estimated with Megatron")
+        r.unsure(key, "the critic that trains beside the actor is not estimated with Megatron")
     else:
         if name in (*WITH_CRITIC, *WITHOUT):
             r.put("objective", objective, key)
@@ -210,7 +212,7 @@ def _algorithm(r: Reading, is_megatron: bool) -> None:
 
 
 def _reference(r: Reading, objective: str) -> None:
-    """A reference model of GRPO is estimated where it needs no memory of the step: adapters off, or on the host."""
+    """A reference model of GRPO: held beside the actor, except with adapters, or on the host."""
     keys = [key for key in (f"{ACTOR}use_kl_loss", "algorithm.use_kl_in_reward") if on(r, key)]
     adapters = size_or_0(r, f"{MODEL}lora_rank") or size_or_0(r, f"{MODEL}lora.rank")
     places = (f"{REF}fsdp_config.param_offload", f"{REF}megatron.param_offload")
@@ -219,7 +221,8 @@ def _reference(r: Reading, objective: str) -> None:
         if objective == "ppo" or adapters or offloaded:
             r.ignore([key], why="the reference model is estimated, or needs no memory of the step")
         else:
-            r.unsure(key, "a reference model beside the actor is not estimated: param_offload puts it on the host")
+            number = f"{ACTOR}kl_loss_coef" if key.endswith("kl_loss") else "algorithm.kl_ctrl.kl_coef"
+            r.put("beta", r.number(number, KL) or KL, key, number)
     r.ignore([f"{ACTOR}use_kl_loss", "algorithm.use_kl_in_reward", *places])
 
 
@@ -243,7 +246,6 @@ def _engine(r: Reading, is_megatron: bool) -> None:
         r.notes.append(
             Message("While it generates, the engine takes {share} of each accelerator beside the actor.", share=share)
         )
-    r.ignore([f"{ROLLOUT}nnodes", f"{ROLLOUT}n_gpus_per_node", f"{ARM}hybrid_engine"])
 
 
 def read_rest(r: Reading) -> None:

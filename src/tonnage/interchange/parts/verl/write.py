@@ -34,10 +34,18 @@ SAYS = frozenset(
         "offload_activations",
         "optimizer",
         "engine_memory_share",
+        "prompts_per_step",
+        "num_generations",
+        "max_completion_length",
+        "rollout_engine",
+        "rollout_tensor_parallel_size",
+        "rollout_max_num_seqs",
+        "rollout_memory_share",
+        "rollout_offload",
+        "sequence_packing",
+        "ppo_epochs",
     )
 )
-SAMPLES = 8
-PROMPT = 1024  # tokens of a prompt, where a sequence is long enough
 OPTIMIZERS = {"adamw": "AdamW", "adamw-8bit": "AdamW8bit"}
 
 
@@ -53,6 +61,11 @@ def write(w: PlannedRun) -> str:
             runtime=plan.runtime,
             code=plan.model_code,
         )
+    if plan.rollout.rollout_accelerators:
+        raise InvalidInput(
+            "veRL is written with an engine on the accelerators that train. Got {apart} that generate apart.",
+            apart=plan.rollout.rollout_accelerators,
+        )
     lines = [f"{name}={value}" for name, value in _keys(w, plan).items()]
     return (
         "#!/bin/bash\npython3 -m verl.trainer.main_ppo \\\n" + " \\\n".join(f"  {line}" for line in lines) + ' "$@"\n'
@@ -60,36 +73,44 @@ def write(w: PlannedRun) -> str:
 
 
 def _keys(w: PlannedRun, plan: TrainingPlan) -> dict[str, Any]:
-    response = max(1, plan.sequence_length - min(PROMPT, plan.sequence_length // 2))
-    total = int(plan.global_batch_size)
-    samples = next(count for count in range(min(SAMPLES, total), 0, -1) if total % count == 0)
+    made = plan.rollout
+    prompts = int(plan.global_batch_size) // made.num_generations
     share = plan.post_training.engine_memory_share
     keys: dict[str, Any] = {
         "algorithm.adv_estimator": "gae" if plan.post_training.objective == "ppo" else "grpo",
         "data.train_files": '"$TRAIN_FILES"',
         "data.val_files": '"$VAL_FILES"',
-        "data.max_prompt_length": plan.sequence_length - response,
-        "data.max_response_length": response,
-        "data.train_batch_size": total // samples,
+        "data.max_prompt_length": plan.sequence_length - made.max_completion_length,
+        "data.max_response_length": made.max_completion_length,
+        "data.train_batch_size": made.prompts_per_step,
         f"{MODEL}path": shlex.quote(w.place),
         f"{MODEL}enable_gradient_checkpointing": plan.recompute == "full",
         f"{MODEL}use_fused_kernels": True,
         f"{MODEL}enable_activation_offload": plan.offload.offload_activations == "cpu",
         f"{ACTOR}strategy": "fsdp2",
-        f"{ACTOR}ppo_mini_batch_size": total // samples,
+        f"{ACTOR}ppo_mini_batch_size": prompts,
+        f"{ACTOR}ppo_epochs": made.ppo_epochs,
         f"{ACTOR}ppo_micro_batch_size_per_gpu": plan.micro_batch_size,
         f"{ACTOR}ulysses_sequence_parallel_size": plan.context_parallel_size,
         **_sharding(w, plan),
-        f"{ROLLOUT}name": "vllm",
-        f"{ROLLOUT}n": samples,
-        f"{ROLLOUT}tensor_model_parallel_size": 1,
-        f"{ROLLOUT}gpu_memory_utilization": share or 0.5,
+        f"{ROLLOUT}name": made.rollout_engine,
+        f"{ROLLOUT}n": made.num_generations,
+        f"{ROLLOUT}tensor_model_parallel_size": _chosen(w, "rollout_tensor_parallel_size", 1),
+        f"{ROLLOUT}gpu_memory_utilization": share or _chosen(w, "rollout_memory_share", 0.5),
         f"{ROLLOUT}free_cache_engine": not share,
         f"{ROLLOUT}log_prob_micro_batch_size_per_gpu": plan.micro_batch_size,
         f"{REF}log_prob_micro_batch_size_per_gpu": plan.micro_batch_size,
         "trainer.nnodes": w.cluster.num_hosts,
         "trainer.n_gpus_per_node": w.cluster.accelerators_per_host,
     }
+    if made.rollout_max_num_seqs:
+        keys[f"{ROLLOUT}max_num_seqs"] = made.rollout_max_num_seqs
+    if made.rollout_offload:
+        keys |= {f"{FSDP}param_offload": True, f"{FSDP}optimizer_offload": True}
+    if made.sequence_packing:
+        keys[f"{MODEL}use_remove_padding"] = True
+    if plan.post_training.objective == "grpo" and w.is_set("beta") and w.question["beta"]:
+        keys |= {f"{ACTOR}use_kl_loss": True, f"{ACTOR}kl_loss_coef": w.question["beta"]}
     if plan.tuning.method == "lora":
         keys |= {f"{MODEL}lora_rank": plan.tuning.lora_rank, f"{MODEL}lora_alpha": 2 * plan.tuning.lora_rank}
     elif plan.tuning.method != "full":
@@ -100,6 +121,12 @@ def _keys(w: PlannedRun, plan: TrainingPlan) -> dict[str, Any]:
             "critic.ppo_micro_batch_size_per_gpu": plan.micro_batch_size,
         }
     return keys
+
+
+def _chosen(w: PlannedRun, option: str, usual: float) -> Any:
+    """What was asked of the engine, or chosen for it with the time of the step."""
+    value = w.answer.question.get(option)
+    return usual if value is None else value.value
 
 
 def _sharding(w: PlannedRun, plan: TrainingPlan) -> dict[str, Any]:
