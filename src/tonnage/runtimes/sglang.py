@@ -13,7 +13,19 @@ from tonnage.architectures import Model
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.units import GIB, MIB
 from tonnage.runtimes.parts.serving import SERVING_RUNTIMES, BatchLimit, Pools, Reserve, ServingRuntime, Step
-from tonnage.runtimes.parts.start import FIRST, KV_WORDS, RANK, Spread, Start, Words, offload, settings
+from tonnage.runtimes.parts.start import (
+    DECODE,
+    FIRST,
+    KV_WORDS,
+    PREFILL,
+    RANK,
+    Roles,
+    Spread,
+    Start,
+    Words,
+    offload,
+    settings,
+)
 from tonnage.spec import Accelerator
 
 # sglang/srt/server_args.py of 0.4: mem_fraction_static by tensor ranks
@@ -108,6 +120,7 @@ def launch(start: Start) -> str:
     words += [f"--dp-size {start.spread.copies}"] if start.spread.copies > 1 else []
     words += [f"--pp-size {plan.pipeline_parallel_size}"] if plan.pipeline_parallel_size > 1 else []
     words += [f"--ep-size {plan.expert_parallel_size}"] if plan.expert_parallel_size > 1 else []
+    words += _dispatch(start)
     nodes, notes = _nodes(start.spread)
     start.notes.extend(notes)
     words += nodes
@@ -133,7 +146,34 @@ def launch(start: Start) -> str:
     words += _drafts(start)
     words += ["--chunked-prefill-size -1"] if plan.chunked_prefill is False else []
     words += ["--disable-radix-cache"] if plan.prefix_caching is False else []
+    if start.role:
+        words += [
+            f"--disaggregation-mode {start.role}",
+            f"--disaggregation-transfer-backend {start.transfer}",
+            "--host 0.0.0.0",
+        ]
     return " ".join(words)
+
+
+LISTENS = 30000  # sglang/srt/server_args.py: port
+
+
+def router(roles: Roles) -> str:
+    """SGLang, docs/advanced_features/pd_disaggregation.md."""
+    words = [f"--{role} http://{at}" for role in (PREFILL, DECODE) for at in roles.addresses(role, LISTENS)]
+    return " ".join(["python -m sglang_router.launch_router --pd-disaggregation", *words])
+
+
+def _dispatch(start: Start) -> Words:
+    """sglang/srt/arg_groups/fields/parallel.py: moe_a2a_backend, deepep_mode; moe_hook.py: deepep_mode normal captures
+    no graphs.
+    """
+    if not start.shares_experts_widely or not start.dispatches_by:
+        return []
+    start.note_dispatch()
+    mode = "normal" if start.role == PREFILL else "low_latency"
+    words = [f"--deepep-mode {mode}"] if start.dispatches_by == "deepep" else []
+    return [f"--moe-a2a-backend {start.dispatches_by}", *words]
 
 
 def _drafts(start: Start) -> Words:
@@ -193,6 +233,9 @@ NEWEST = ServingRuntime(
     graphs=(0, 0),  # in the reserve
     narrow_cache="fp8",
     launch=launch,
+    transfers=("mooncake", "nixl", "mori"),
+    transfers_source="SGLang, sglang/srt/arg_groups/choices.py: DISAGG_TRANSFER_BACKEND_CHOICES",
+    router=router,
     copies_in_server="one-node",
     listed=2,
     settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens", "speculative"),

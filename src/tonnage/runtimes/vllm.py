@@ -15,7 +15,21 @@ from tonnage.kernel.message import Message
 from tonnage.kernel.units import GIB, MIB
 from tonnage.ops import Attention
 from tonnage.runtimes.parts.serving import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
-from tonnage.runtimes.parts.start import FIRST, KV_WORDS, RANK, Start, offload, settings, sizes, switch
+from tonnage.runtimes.parts.start import (
+    DECODE,
+    FIRST,
+    HERE,
+    KV_WORDS,
+    PREFILL,
+    RANK,
+    Roles,
+    Start,
+    Words,
+    offload,
+    settings,
+    sizes,
+    switch,
+)
 from tonnage.spec import Accelerator
 
 # vllm/engine/arg_utils.py, get_batch_defaults: those of an API server
@@ -129,6 +143,7 @@ def launch(start: Start) -> str:
     start.notes.extend(notes)
     words += nodes
     words += ["--enable-expert-parallel"] if plan.expert_parallel_size > 1 else []
+    words += _dispatch(start)
     words += settings(
         plan,
         {
@@ -152,7 +167,43 @@ def launch(start: Start) -> str:
         words.append(f"--speculative-config {quote(_drafts(start))}")
     words += switch(plan.chunked_prefill, "--enable-chunked-prefill", "--no-enable-chunked-prefill")
     words += switch(plan.prefix_caching, "--enable-prefix-caching", "--no-enable-prefix-caching")
+    if not start.role:
+        return " ".join(words)
+    from json import dumps
+
+    connector, variable = CONNECTORS[start.transfer]
+    side = {"kv_connector": connector, "kv_role": "kv_producer" if start.role == PREFILL else "kv_consumer"}
+    words.append(f"--kv-transfer-config {quote(dumps(side, separators=COMPACT))}")  # no blanks: lines may end at them
+    return " ".join([f"{variable}={HERE}"] * bool(variable) + words)
+
+
+# vllm/distributed/kv_transfer/kv_connector/factory.py; docs/features/nixl_connector_usage.md: the host of the handshake
+# is localhost unless its variable says the node's address
+COMPACT = (",", ":")
+CONNECTORS = {"nixl": ("NixlConnector", "VLLM_NIXL_SIDE_CHANNEL_HOST"), "mooncake": ("MooncakeConnector", "")}
+PORT = 8000
+
+
+def router(roles: Roles) -> str:
+    """vllm-project/router, README.md: Prefill-Decode Disaggregation."""
+    words = ["vllm-router --vllm-pd-disaggregation"]
+    words += ["--kv-connector mooncake"] if roles.transfer == "mooncake" else []
+    words += [f"--{role} http://{at}" for role in (PREFILL, DECODE) for at in roles.addresses(role, PORT)]
     return " ".join(words)
+
+
+def _dispatch(start: Start) -> Words:
+    """vllm/config/parallel.py: All2AllBackend; docs/serving/expert_parallel_deployment.md: high throughput for prefill
+    servers, low latency for decode servers.
+    """
+    if not start.shares_experts_widely or not start.dispatches_by or int(start.engine.rpartition(".")[2]) < FLAGGED:
+        return []
+    start.note_dispatch()
+    way = "high_throughput" if start.role == PREFILL else "low_latency"
+    return [f"--all2all-backend {start.dispatches_by}_{way}"]
+
+
+FLAGGED = 11  # of 0.x: before, VLLM_ALL2ALL_BACKEND of the environment said it
 
 
 def _drafts(start: Start) -> str:
@@ -213,6 +264,9 @@ NEWEST = ServingRuntime(
     narrow_cache="fp8",
     partition_variable="VLLM_PP_LAYER_PARTITION",
     launch=launch,
+    transfers=("nixl", "mooncake"),
+    transfers_source="vLLM, docs/features/nixl_connector_usage.md; vLLM, docs/features/mooncake_connector_usage.md",
+    router=router,
     copies_in_server="all-nodes",
     listed=1,
     settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens", "speculative"),

@@ -15,7 +15,7 @@ from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import Registry
 from tonnage.kernel.units import KIB, MIB
 from tonnage.runtimes.parts.base import LAST_LISTED
-from tonnage.runtimes.parts.start import Start
+from tonnage.runtimes.parts.start import Roles, Start
 from tonnage.spec import Accelerator
 
 
@@ -354,6 +354,13 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     check_cache: Callable[["ServingRuntime", Model, str, Accelerator], None] | None = None
     #: Writes the command that starts it.
     launch: Callable[[Start], str] | None = None
+    #: What carries KV caches from prefill servers to decode servers (disaggregated serving), its default first; empty:
+    #: it starts no such servers.
+    transfers: tuple[str, ...] = ()
+    #: Where it says so.
+    transfers_source: str = ""
+    #: Writes the command of the router before such servers.
+    router: Callable[[Roles], str] | None = None
     #: One server has several copies of the model, as many as a node has room for, or all of the plan.
     copies_in_server: Literal["", "one-node", "all-nodes"] = ""
     #: What a user should know of weights in a precision on an accelerator; "" where there is nothing to say.
