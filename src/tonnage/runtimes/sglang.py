@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.kernel.errors import InvalidPlan
-from tonnage.kernel.units import GIB, MIB
+from tonnage.kernel.units import GB, GIB, MIB
 from tonnage.runtimes.parts.serving import SERVING_RUNTIMES, BatchLimit, Pools, Reserve, ServingRuntime, Step
 from tonnage.runtimes.parts.start import (
     DECODE,
@@ -145,6 +145,7 @@ def launch(start: Start) -> str:
         ]
     words += _drafts(start)
     words += ["--chunked-prefill-size -1"] if plan.chunked_prefill is False else []
+    words += _tier(start)
     words += ["--disable-radix-cache"] if plan.prefix_caching is False else []
     if start.role:
         words += [
@@ -153,6 +154,22 @@ def launch(start: Start) -> str:
             "--host 0.0.0.0",
         ]
     return " ".join(words)
+
+
+def _tier(start: Start) -> Words:
+    """Caches of prefixes beside the GPUs: sglang/srt/arg_groups/fields/memory.py, hicache_size in GB of each rank."""
+    plan = start.plan
+    if not plan.tier.kv_offload:
+        return []
+    words = ["--enable-hierarchical-cache"]
+    ranks = plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.attention_data_parallel_size
+    if plan.tier.kv_offload == "host" and plan.tier.kv_offload_bytes:
+        words.append(f"--hicache-size {max(round(plan.tier.kv_offload_bytes / ranks / GB), 1)}")
+    if plan.tier.kv_offload == "disk":
+        start.notes.append("SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR names the folder of the caches.")
+    backends = {"disk": "file", "store": "mooncake"}
+    words += [f"--hicache-storage-backend {backends[plan.tier.kv_offload]}"] if plan.tier.kv_offload in backends else []
+    return words
 
 
 LISTENS = 30000  # sglang/srt/server_args.py: port
@@ -236,9 +253,18 @@ NEWEST = ServingRuntime(
     transfers=("mooncake", "nixl", "mori"),
     transfers_source="SGLang, sglang/srt/arg_groups/choices.py: DISAGG_TRANSFER_BACKEND_CHOICES",
     router=router,
+    kv_tiers=("host", "disk", "store"),
+    kv_tiers_source="SGLang, sglang/srt/arg_groups/fields/memory.py: hicache_ratio, hicache_storage_backend",
     copies_in_server="one-node",
     listed=2,
-    settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens", "speculative"),
+    settings=(
+        "weights_on_host",
+        "lora_adapters",
+        "attention_data_parallel_size",
+        "draft_tokens",
+        "speculative",
+        "kv_offload",
+    ),
     prefix_caching="SGLang, sglang/srt/mem_cache/radix_cache.py, unless --disable-radix-cache",
     drafts=("eagle3", "eagle", "mtp", "ngram", "draft"),
     heads_rule="SGLang, sglang/srt/models/llama.py: total_num_heads % tp_size == 0",

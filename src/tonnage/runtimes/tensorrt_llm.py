@@ -37,7 +37,9 @@ def launch(start: Start) -> str:
     )
     lines = ["enable_attention_dp: true"] if groups > 1 else []
     dtype = KV_WORDS.get(plan.kv_cache or "", "")
-    lines += [f"kv_cache_config: {{dtype: {dtype.split('_')[0]}}}"] if dtype else []
+    cache = [f"dtype: {dtype.split('_')[0]}"] if dtype else []
+    cache += [f"host_cache_size: {plan.tier.kv_offload_bytes}"] if plan.tier.kv_offload else []
+    lines += [f"kv_cache_config: {{{', '.join(cache)}}}"] if cache else []
     if plan.drafting.draft_tokens:
         lines.append(f"speculative_config: {{{_drafts(start)}}}")
     lines += (
@@ -123,9 +125,11 @@ NEWEST = ServingRuntime(
     transfers=("nixl", "ucx", "mpi"),
     transfers_source="TensorRT-LLM, docs/source/features/disagg-serving.md: cache_transceiver_config",
     router=router,
+    kv_tiers=("host",),
+    kv_tiers_source="TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py: KvCacheConfig.host_cache_size",
     listed=3,
     aliases=("trtllm", "trt", "tensorrt"),
-    settings=("lora_adapters", "attention_data_parallel_size", "draft_tokens", "speculative"),
+    settings=("lora_adapters", "attention_data_parallel_size", "draft_tokens", "speculative", "kv_offload"),
     prefix_caching="TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py: KvCacheConfig.enable_block_reuse True",
     drafts=("eagle3", "mtp", "ngram", "draft"),
     heads_rule="TensorRT-LLM, tensorrt_llm/_torch/modules/attention.py: num_heads % tp_size == 0",

@@ -166,6 +166,7 @@ def launch(start: Start) -> str:
     if plan.drafting.draft_tokens:
         words.append(f"--speculative-config {quote(_drafts(start))}")
     words += switch(plan.chunked_prefill, "--enable-chunked-prefill", "--no-enable-chunked-prefill")
+    words += _tier(start)
     words += switch(plan.prefix_caching, "--enable-prefix-caching", "--no-enable-prefix-caching")
     if not start.role:
         return " ".join(words)
@@ -177,6 +178,30 @@ def launch(start: Start) -> str:
     return " ".join([f"{variable}={HERE}"] * bool(variable) + words)
 
 
+def _tier(start: Start) -> Words:
+    """Caches of prefixes beside the GPUs: docs/features/kv_offloading_usage.md, mooncake_store_connector_usage.md."""
+    tier, size = start.plan.tier, int(start.plan.tier.kv_offload_bytes or 0)
+    if tier.kv_offload in ("", "host"):
+        return [f"--kv-offloading-size {size / GIB:.4g}"] if tier.kv_offload else []
+    from json import dumps
+
+    side: dict[str, object] = {"kv_connector": "MooncakeStoreConnector", "kv_role": "kv_both"}
+    if tier.kv_offload == "disk":
+        disks = [{"type": "fs", "root_dir": KV_FOLDER}]
+        extra = {"spec_name": "TieringOffloadingSpec", "cpu_bytes_to_use": STAGED, "secondary_tiers": disks}
+        side |= {"kv_connector": "OffloadingConnector", "kv_connector_extra_config": extra}
+        start.notes.append(
+            Message(
+                "{folder} stands for a folder on the disks; caches pass through 10 GiB of host memory.",
+                folder=KV_FOLDER,
+            )
+        )
+    else:
+        start.notes.append("MOONCAKE_CONFIG_PATH names the store and how much memory each node gives it.")
+    return [f"--kv-transfer-config {quote(dumps(side, separators=COMPACT))}"]
+
+
+KV_FOLDER, STAGED = "KV-FOLDER", 10 * GIB  # docs/features/kv_offloading_usage.md: Multi-Tier Setup
 # vllm/distributed/kv_transfer/kv_connector/factory.py; docs/features/nixl_connector_usage.md: the host of the handshake
 # is localhost unless its variable says the node's address
 COMPACT = (",", ":")
@@ -267,9 +292,18 @@ NEWEST = ServingRuntime(
     transfers=("nixl", "mooncake"),
     transfers_source="vLLM, docs/features/nixl_connector_usage.md; vLLM, docs/features/mooncake_connector_usage.md",
     router=router,
+    kv_tiers=("host", "disk", "store"),
+    kv_tiers_source="vLLM, docs/features/kv_offloading_usage.md; vLLM, vllm/config/cache.py: kv_offloading_size",
     copies_in_server="all-nodes",
     listed=1,
-    settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens", "speculative"),
+    settings=(
+        "weights_on_host",
+        "lora_adapters",
+        "attention_data_parallel_size",
+        "draft_tokens",
+        "speculative",
+        "kv_offload",
+    ),
     prefix_caching="vLLM, vllm/config/cache.py: enable_prefix_caching True",
     drafts=("eagle3", "eagle", "mtp", "medusa", "ngram", "draft"),
     heads_rule="vLLM, vllm/config/model.py, verify_with_parallel_config: total number of attention heads must be "

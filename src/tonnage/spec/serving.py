@@ -48,6 +48,17 @@ class HostMemory(Struct, frozen=True, kw_only=True):
     host_bandwidth: Number | None = None
 
 
+class KVTier(Struct, frozen=True, kw_only=True):
+    """Where KV caches of prefixes are kept that have no room on the accelerators."""
+
+    #: host, disk or store; empty: nowhere.
+    kv_offload: str = ""
+    #: Bytes for each replica, all ranks together; None: the default.
+    kv_offload_bytes: int | None = None
+    #: Bytes a second that a node reads from its disks; None: its own drives.
+    kv_read_bandwidth: float | None = None
+
+
 class ServingPlan(Plan, frozen=True, kw_only=True):
     """How one replica serves a model. A replica has tensor x attention data x pipeline ranks, and experts are dealt to
     all of a stage. Settings are None where the engine's own default holds.
@@ -106,6 +117,7 @@ class ServingPlan(Plan, frozen=True, kw_only=True):
     drafting: Drafting = Drafting()
     adapters: ServedAdapters = ServedAdapters()
     host: HostMemory = HostMemory()
+    tier: KVTier = KVTier()
     links: StatedLinks = StatedLinks()
 
     @property

@@ -148,6 +148,12 @@ def served(
 ) -> Served:
     """Figures of the block `serving`, and the bill of an hour."""
     launch: str | UnsetType = UNSET
+    if plan.tier.kv_offload:
+        from tonnage.estimate.serving_time.kv_tier import sized_plan
+        from tonnage.estimate.serving_time.times import pool_tokens
+
+        pool = pool_tokens(model, plan, cluster, memory, usable, wanted.load)
+        plan = sized_plan(model, plan, cluster, memory, pool, question)
     if is_mlx(storage(model, plan.weights)) and not serving_runtime(plan.engine, plan.engine_version).mlx:
         question.warn(
             Message(

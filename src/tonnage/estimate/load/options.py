@@ -206,6 +206,12 @@ def asked(
     if load.seed is not None and not 0 <= load.seed < 2**32:
         raise InvalidInput("{@seed} must be from 0 to {number:,}. Got {seed}.", number=2**32 - 1, seed=load.seed)
     simulate = bool(load.simulate or load.trace or percentile != "mean")
+    if simulate and plan.tier.kv_offload:
+        raise InvalidPlan(
+            "{@kv_offload} has means alone, no simulation: leave out {@simulate}, {@percentile} and {@trace}, or "
+            "{@kv_offload}. Got {place}.",
+            place=plan.tier.kv_offload,
+        )
     for name in ("num_requests", "seed"):
         if getattr(load, name) is not None and not simulate:
             raise NotApplicable(

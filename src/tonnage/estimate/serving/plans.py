@@ -165,6 +165,16 @@ def _beside(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime
         from tonnage.estimate.serving.drafts import drafts
 
         settings = drafts(model, o, q, engine)
+    if o.kv_offload is not None:
+        settings |= _tier(o, q, engine)
+    elif o.kv_offload_size is not None:
+        raise NotApplicable(
+            Message(
+                "{@kv_offload_size} is that of {@kv_offload}, which is not said. Got {size}.", size=o.kv_offload_size
+            ),
+            "kv_offload_size",
+            ("kv_offload",),
+        )
     if o.lora_adapters is not None:
         q.warn(
             "adapters are counted in memory alone: the time of their products, which grows with those in "
@@ -181,6 +191,25 @@ def _beside(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime
             ("lora_adapters",),
         )
     return settings
+
+
+def _tier(o: ServingOptions, q: Question, engine: ServingRuntime) -> dict[str, Any]:
+    """Where caches of prefixes are kept beside the accelerators."""
+    if o.kv_offload not in engine.kv_tiers:
+        raise InvalidPlan(
+            "{@kv_offload}: {version} keeps KV caches in {places} ({source}). Got {got}.",
+            version=engine.version,
+            places=listed(engine.kv_tiers),
+            source=engine.kv_tiers_source,
+            got=o.kv_offload,
+        )
+    if o.kv_offload_size is not None and o.kv_offload_size < 1:
+        raise InvalidInput("{@kv_offload_size} must be at least 1 byte. Got {size}.", size=o.kv_offload_size)
+    return {
+        "kv_offload": q.put("kv_offload", o.kv_offload, "given", engine.kv_tiers_source),
+        "kv_offload_bytes": o.kv_offload_size,
+        "kv_read_bandwidth": rate("storage_read_bandwidth", o.storage_read_bandwidth),
+    }
 
 
 def _concurrency(replicas: int, o: ServingOptions, q: Question) -> int:

@@ -15,6 +15,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.load import mean_lengths, steady
 from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.load.shape import where
+from tonnage.estimate.serving_time.kv_tier import cache_bytes
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
 from tonnage.estimate.serving_time.service_level import STEP, Waits, largest_rate, level_document, warn_of_limits
 from tonnage.estimate.serving_time.speed import Speed
@@ -136,14 +137,7 @@ class _Split:
 
     def _sent(self, works: tuple[Work, ...], side: Side) -> Number:
         """Bytes of a prompt's cache that a rank sends."""
-        s = self.load.input_tokens
-        sent: Number = sum(work.state_bytes / 2 for work in works)
-        for work in works:
-            for attending in work.attending:
-                sent = sent + attending.layers * attending.bytes * (
-                    s if attending.window is None else minimum(s, attending.window)
-                )
-        return sent / side.plan.pipeline_parallel_size
+        return cache_bytes(works, self.load.input_tokens, side.plan)
 
     def at(self, rate: Number) -> SplitTimes:
         """At so many requests a second."""
@@ -232,6 +226,12 @@ def _check(plan: ServingPlan, replica_load: ReplicaLoad, number: int, total: int
             "{number} and {draft_tokens}.",
             number=number,
             draft_tokens=plan.drafting.draft_tokens,
+        )
+    if plan.tier.kv_offload:
+        raise InvalidPlan(
+            "{@prefill_replicas} and {@kv_offload} together are not timed: leave one out. Got {number} and {place}.",
+            number=number,
+            place=plan.tier.kv_offload,
         )
     if replica_load.simulate:
         raise InvalidPlan(

@@ -361,6 +361,9 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     transfers_source: str = ""
     #: Writes the command of the router before such servers.
     router: Callable[[Roles], str] | None = None
+    #: Where it keeps KV caches of prefixes beside the accelerators: host, disk, store.
+    kv_tiers: tuple[str, ...] = ()
+    kv_tiers_source: str = ""
     #: One server has several copies of the model, as many as a node has room for, or all of the plan.
     copies_in_server: Literal["", "one-node", "all-nodes"] = ""
     #: What a user should know of weights in a precision on an accelerator; "" where there is nothing to say.
