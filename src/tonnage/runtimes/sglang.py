@@ -143,6 +143,7 @@ def launch(start: Start) -> str:
             f"--max-loras-per-batch {plan.adapters.lora_adapters}",
             f"--max-lora-rank {plan.adapters.lora_rank}",
         ]
+        words += [f"--max-loaded-loras {plan.adapters.lora_on_host}"] if plan.adapters.lora_on_host else []
     words += _drafts(start)
     words += ["--chunked-prefill-size -1"] if plan.chunked_prefill is False else []
     words += _tier(start)

@@ -163,6 +163,7 @@ def launch(start: Start) -> str:
             f"--max-loras {plan.adapters.lora_adapters}",
             f"--max-lora-rank {plan.adapters.lora_rank}",
         ]
+        words += [f"--max-cpu-loras {plan.adapters.lora_on_host}"] if plan.adapters.lora_on_host else []
     if plan.drafting.draft_tokens:
         words.append(f"--speculative-config {quote(_drafts(start))}")
     words += switch(plan.chunked_prefill, "--enable-chunked-prefill", "--no-enable-chunked-prefill")
@@ -289,6 +290,7 @@ NEWEST = ServingRuntime(
     narrow_cache="fp8",
     partition_variable="VLLM_PP_LAYER_PARTITION",
     launch=launch,
+    adapts_experts=True,  # vllm/lora/layers/fused_moe.py: FusedMoEWithLoRA, since 0.11.1
     transfers=("nixl", "mooncake"),
     transfers_source="vLLM, docs/features/nixl_connector_usage.md; vLLM, docs/features/mooncake_connector_usage.md",
     router=router,
@@ -396,7 +398,7 @@ _V14 = replace(
     paging=replace(PAGING, one_batch=True, state_copies=1, group_tolerance=1),
 )
 # asynchronous scheduling is the default since 0.14 (release notes; pull request 27614)
-_V11 = replace(_V14, version="vLLM 0.11", passes_ahead=0)
+_V11 = replace(_V14, version="vLLM 0.11", passes_ahead=0, adapts_experts=False)
 _V8 = replace(
     _V11,
     shared_experts_beside=False,  # pull request 26440: a stream of their own since 0.11.1

@@ -33,6 +33,10 @@ class ServedAdapters(Struct, frozen=True, kw_only=True):
     lora_adapters: int = 0
     #: Largest rank of an adapter.
     lora_rank: int = 0
+    #: Adapters that the running requests use; 0: all that are held.
+    lora_active: int = 0
+    #: Adapters in host memory, from which others come when requests ask for them; 0: those that are held.
+    lora_on_host: int = 0
 
 
 class HostMemory(Struct, frozen=True, kw_only=True):

@@ -8,13 +8,13 @@ from tonnage.estimate.step.rank import Stage, layer_count
 from tonnage.formulas import engines as e
 from tonnage.formulas import memory as f
 from tonnage.formulas import serving as g
-from tonnage.kernel.formula import Number
+from tonnage.kernel.formula import Number, is_any
 from tonnage.kernel.message import Message
 from tonnage.kernel.part_names import CUDA_CONTEXT, CUDA_GRAPHS, LEFT_UNUSED
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import MIB
 from tonnage.ops import MLP, Attention, Head, LatentAttention, MoE
-from tonnage.runtimes import Cells, Reserve, ServingRuntime
+from tonnage.runtimes import Cells, Reserve, ServingRuntime, serving_runtime
 from tonnage.spec import Accelerator, ServingPlan
 
 # ---- Parts of a replica's memory: llama.cpp's compute and host buffers, and adapters that an engine holds.
@@ -84,9 +84,10 @@ def _inner(block: Block) -> int:
 
 
 def adapters(plan: ServingPlan, stage: Stage, t: Number, width: float) -> Term:
-    """Low-rank pairs beside every matrix of the layers but routed experts; tensor ranks share the side that they
-    share of the matrix.
+    """Low-rank pairs beside every matrix of the layers, of routed experts where the engine has slots for them; tensor
+    ranks share the side that they share of the matrix.
     """
+    of_experts = serving_runtime(plan.engine, plan.engine_version).adapts_experts
     parts = [
         Term.product(
             Message("{block}s", block=block.name),
@@ -97,7 +98,7 @@ def adapters(plan: ServingPlan, stage: Stage, t: Number, width: float) -> Term:
                 e.adapter_bytes,
                 A=plan.adapters.lora_adapters,
                 rank=plan.adapters.lora_rank,
-                x=_adapted(block, t),
+                x=adapted(block, t) + (_adapted_experts(block, plan, t) if of_experts else 0),
                 w=width,
             ),
         )
@@ -106,8 +107,21 @@ def adapters(plan: ServingPlan, stage: Stage, t: Number, width: float) -> Term:
     return Term.sum("adapters", *parts, unit="bytes")
 
 
-def _adapted(block: Block, t: Number) -> Number:
-    """Numbers that the matrices of a layer take and give, on one of t tensor ranks."""
+def _adapted_experts(block: Block, plan: ServingPlan, t: Number) -> Number:
+    """The same of the routed experts on a rank: expert ranks share them, else tensor ranks the side inside of each."""
+    total: Number = 0
+    ep = plan.expert_parallel_size
+    inside = 1 if is_any(ep > 1) else t
+    for weight in block.weights():
+        if weight.split == "expert" and weight.quantizable:
+            number = weight.num_parameters / (weight.rows * weight.columns) / ep
+            down = weight.name.rpartition(".")[0].endswith(ROWS_CUT)
+            total += number * (weight.columns / inside + weight.rows if down else weight.columns + weight.rows / inside)
+    return total
+
+
+def adapted(block: Block, t: Number) -> Number:
+    """Numbers that the matrices of a layer but its routed experts take and give, on one of t tensor ranks."""
     total: Number = 0
     for weight in block.weights():
         if not weight.quantizable or weight.split == "expert":

@@ -64,8 +64,10 @@ COUNTS = (
     "draft_tokens",
     "lora_adapters",
     "lora_rank",
+    "lora_active",
+    "lora_on_host",
 )
-RANK = 16  # of adapters of which nobody says it: vLLM's max_lora_rank
+RANK, RANK_SOURCE = 16, "vLLM's max_lora_rank"  # of adapters of which nobody says it
 
 
 def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, question: Question) -> ServingPlan:
@@ -176,20 +178,41 @@ def _beside(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime
             ("kv_offload",),
         )
     if o.lora_adapters is not None:
-        q.warn(
-            "adapters are counted in memory alone: the time of their products, which grows with those in "
-            "use, is not in the times."
-        )
-        settings["lora_adapters"] = q.put("lora_adapters", o.lora_adapters, "given")
-        settings["lora_rank"] = q.take("lora_rank", o.lora_rank, RANK, "default", "vLLM's max_lora_rank")
-    elif o.lora_rank is not None:
-        raise NotApplicable(
-            Message(
-                "{@lora_rank} is that of {@lora_adapters}, which are not said. Got {lora_rank}.", lora_rank=o.lora_rank
-            ),
-            "lora_rank",
-            ("lora_adapters",),
-        )
+        settings |= _adapters(o, q)
+    for name in ("lora_rank", "lora_active", "lora_on_host"):
+        if getattr(o, name) is not None and o.lora_adapters is None:
+            raise NotApplicable(
+                Message(
+                    "{name} is that of {@lora_adapters}, which are not said. Got {value}.",
+                    name=option_name(name),
+                    value=getattr(o, name),
+                ),
+                name,
+                ("lora_adapters",),
+            )
+    return settings
+
+
+def _adapters(o: ServingOptions, q: Question) -> dict[str, Any]:
+    """LoRA adapters: slots on the GPU, those in use, and those in host memory."""
+    held = q.put("lora_adapters", o.lora_adapters, "given")
+    settings = {"lora_adapters": held, "lora_rank": q.take("lora_rank", o.lora_rank, RANK, "default", RANK_SOURCE)}
+    if o.lora_active is not None:
+        if o.lora_active > held:
+            raise InvalidInput(
+                "{@lora_active} must be at most the {held} {@lora_adapters} that are held. Got {lora_active}.",
+                held=held,
+                lora_active=o.lora_active,
+            )
+        settings["lora_active"] = q.put("lora_active", o.lora_active, "given")
+    if o.lora_on_host is not None:
+        if o.lora_on_host < held:
+            raise InvalidInput(
+                "{@lora_on_host} must be at least the {held} {@lora_adapters} that are held. Got {lora_on_host}.",
+                held=held,
+                lora_on_host=o.lora_on_host,
+            )
+        settings["lora_on_host"] = q.put("lora_on_host", o.lora_on_host, "given")
     return settings
 
 

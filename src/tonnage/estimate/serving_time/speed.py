@@ -36,6 +36,7 @@ PASS_PARTS = {  # names of the fields of Spent that have another name in the fie
     "kernels": "kernel launches",
     "exchanges": "communication",
     "engine": "scheduler",
+    "adapters": "LoRA adapters",
 }
 NOTHING = 1e-4  # of a time: what is left of a closed form that has nothing to say
 
@@ -480,10 +481,11 @@ def _ttft(served: ServingTimes, steady: _Steady, own: Term) -> Term | None:
         return None
     overhead, correction = served.around_seconds, served.corrections.get("ttft")
     ttft = served.ttft_seconds if correction is None else served.ttft_seconds / correction.factor
-    loaded = float(served.loaded_seconds)
-    waits = ttft - own.value - overhead - loaded
+    loaded, swapped = float(served.loaded_seconds), float(served.swapped_seconds)
+    waits = ttft - own.value - overhead - loaded - swapped
     parts = [_walked("request overhead", overhead, {})] if overhead else []
     parts += [steady.term("KV cache loaded", loaded, "seconds")] if loaded else []
+    parts += [steady.term("LoRA adapters loaded", swapped, "seconds")] if swapped else []
     if abs(waits) > NOTHING * ttft:
         parts.append(steady.term("queueing and batching", waits, "seconds"))
     return calibrated(Term.sum(TTFT, own, *parts), correction)

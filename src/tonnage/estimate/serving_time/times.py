@@ -98,6 +98,8 @@ class ServingTimes(Struct, frozen=True, kw_only=True, eq=False):
     around_seconds: Number
     #: Of TTFT, in which cached tokens come from host memory, disks or a store.
     loaded_seconds: Number = 0
+    #: Of TTFT, in which LoRA adapters come from host memory: the mean of all requests.
+    swapped_seconds: Number = 0
     tokens_each: Number
     decode: Spent
     steady: Steady
@@ -246,6 +248,10 @@ def times(passes: PassTime | Drafted, rules: Policy, load: Load, rounds: int | N
     )
     if passes.plan.tier.kv_offload and load.cached_tokens:
         found = _loaded(found, passes, load)
+    if passes.plan.adapters.lora_on_host > passes.plan.adapters.lora_adapters:
+        from tonnage.estimate.serving_time.adapters import swapped
+
+        found = swapped(found, passes.checks if isinstance(passes, Drafted) else passes, load)
     return found if passes.site is None else _corrected(found, passes.site.of(load), returns=returns)
 
 

@@ -230,6 +230,25 @@ class ServingOptions(Options, frozen=True, kw_only=True):
     lora_rank: Annotated[
         int | None, option("rank of the adapters", size, short=("--max-lora-rank",), unit="rank", default="16")
     ] = None
+    lora_active: Annotated[
+        int | None,
+        option(
+            "adapters that the running requests use at the same time",
+            size,
+            unit="adapters",
+            default="all that are held",
+        ),
+    ] = None
+    lora_on_host: Annotated[
+        int | None,
+        option(
+            "adapters in host memory, all asked for equally often, from which others come to the GPU",
+            size,
+            short=("--max-cpu-loras", "--max-loaded-loras"),
+            unit="adapters",
+            default="those that are held on the GPU",
+        ),
+    ] = None
     kv_offload: Annotated[
         str | None,
         option(

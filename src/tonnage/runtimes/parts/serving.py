@@ -354,6 +354,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     check_cache: Callable[["ServingRuntime", Model, str, Accelerator], None] | None = None
     #: Writes the command that starts it.
     launch: Callable[[Start], str] | None = None
+    #: Slots of adapters have room for those of routed experts too.
+    adapts_experts: bool = False
     #: What carries KV caches from prefill servers to decode servers (disaggregated serving), its default first; empty:
     #: it starts no such servers.
     transfers: tuple[str, ...] = ()
