@@ -71,7 +71,7 @@ def tier_tokens(U, M):
 
 @formula(
     unit="bytes/s",
-    source="Sheng2023, sec. 4: loading is compared with computing by the bytes that a link carries",
+    source="Williams2009, sec. 3: where bandwidth and computing take as long",
     assumes="latency left out",
 )
 def break_even_bandwidth(M, tau):

@@ -14,6 +14,7 @@ from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.message import Message
 from tonnage.kernel.units import GIB, MIB
 from tonnage.ops import Attention
+from tonnage.runtimes.parts.plugins import VLLM
 from tonnage.runtimes.parts.serving import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
 from tonnage.runtimes.parts.start import (
     DECODE,
@@ -290,6 +291,7 @@ NEWEST = ServingRuntime(
     narrow_cache="fp8",
     partition_variable="VLLM_PP_LAYER_PARTITION",
     launch=launch,
+    plugins=VLLM,
     adapts_experts=True,  # vllm/lora/layers/fused_moe.py: FusedMoEWithLoRA, since 0.11.1
     transfers=("nixl", "mooncake"),
     transfers_source="vLLM, docs/features/nixl_connector_usage.md; vLLM, docs/features/mooncake_connector_usage.md",

@@ -12,6 +12,7 @@ from tonnage.estimate.serving.weights.storage import storage
 from tonnage.kernel.message import Message, joined
 from tonnage.numerics.quantization import FILE_TYPES
 from tonnage.runtimes import HUB, ServingRuntime, Spread, Start, serving_runtime
+from tonnage.runtimes.parts.plugins import plugin_for
 from tonnage.runtimes.parts.start import DECODE, PREFILL, Roles
 from tonnage.spec import Accelerator, Cluster, ServingPlan
 
@@ -187,6 +188,15 @@ def _one_command(
     )
     variable = engine.longer_variable if plan.context > (model.context or plan.context) else ""
     command = f"{variable} {engine.launch(start)}".lstrip()
+    plugin = plugin_for(engine.plugins, cluster.accelerator)
+    if plugin is not None:
+        start.notes.append(
+            Message(
+                "On {accelerator} it runs with the package {package} beside it.",
+                accelerator=cluster.accelerator.name,
+                package=plugin.package,
+            )
+        )
     unnamed = to_be_named(engine, start.name, start.draft if start.draft in command else "")
     return command, [*start.notes, *unnamed]
 

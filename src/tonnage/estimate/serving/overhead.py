@@ -15,6 +15,7 @@ from tonnage.kernel.term import Term
 from tonnage.kernel.units import MIB
 from tonnage.ops import MLP, Attention, Head, LatentAttention, MoE
 from tonnage.runtimes import Cells, Reserve, ServingRuntime, serving_runtime
+from tonnage.runtimes.parts.plugins import Plugin, plugin_for
 from tonnage.spec import Accelerator, ServingPlan
 
 # ---- Parts of a replica's memory: llama.cpp's compute and host buffers, and adapters that an engine holds.
@@ -222,22 +223,26 @@ class Overhead:
     def __init__(self, model: Model, engine: ServingRuntime, plan: ServingPlan, accelerator: Accelerator | None):
         self.engine, self.plan, self.accelerator = engine, plan, accelerator
         self.share = memory_share(engine, plan, model, accelerator)
+        self.plugin = plugin_for(engine.plugins, accelerator)
         self.tensor = plan.tensor_parallel_size * plan.attention_data_parallel_size
 
     def beside(self, stage: Stage, weights: Term, activations: Term) -> Term:
         """Fixed amounts, and what the engine leaves free."""
         engine = self.engine
-        captured = self._captured(stage)
+        captured, graphs = self._captured(stage), self._graphs_name()
         parts = [
             *self._measured(self._process_name(), 0 if self._has_no_context() else engine.process),
             *self._measured(collective_buffers(self._vendor()), self._communicators()),
-            *self._measured(CUDA_GRAPHS, captured if engine.graphs_in_share else 0),
+            *self._measured(graphs, captured if engine.graphs_in_share else 0),
         ]
-        outside = self._measured(CUDA_GRAPHS, 0 if engine.graphs_in_share else captured)
+        outside = self._measured(graphs, 0 if engine.graphs_in_share else captured)
         fixed = sum(part.value for part in parts)
         return Term.sum(
             "runtime overhead", *parts, *self._left_free(fixed, outside, weights, activations), unit="bytes"
         )
+
+    def _graphs_name(self) -> str:
+        return self.plugin.graphs if self.plugin is not None else CUDA_GRAPHS
 
     def _vendor(self) -> str:
         return self.accelerator.vendor if self.accelerator is not None else "NVIDIA"
@@ -263,7 +268,7 @@ class Overhead:
 
     def _captured(self, stage: Stage) -> int:
         """What captured graphs take for the layers of a stage."""
-        if self.plan.enforce_eager:
+        if self.plan.enforce_eager or (self.plugin is not None and (not self.plugin.graphs or self.plugin.graph_share)):
             return 0
         per_layer, more = self.engine.graph_layers
         mixed = sum(count for block, count in stage.layers if any(isinstance(op, MoE) for op in block.ops))
@@ -278,6 +283,8 @@ class Overhead:
         engine, share = self.engine, self.share
         if self.accelerator is None or share is None:
             return outside
+        if self.plugin is not None and self.plugin.graph_share is not None:
+            return self._of_free(self.plugin, share, fixed + weights.value + activations.value)
         usable = self.accelerator.memory.usable_bytes - (self.plan.reserve_bytes if engine.share_of != "total" else 0)
         if engine.share_of == "static":
             dynamic = e.dynamic_bytes
@@ -308,3 +315,25 @@ class Overhead:
         maker = str(engine.version).partition(" ")[0]
         unused = Message(LEFT_UNUSED, engine=maker, setting=engine.setting)
         return [*inside, Term.max(unused, rest, *outside)]
+
+    def _of_free(self, plugin: Plugin, share: float, used: Number) -> list[Term]:
+        """What a plugin leaves of the memory that is free once the model ran: its share counts of that alone, and a
+        part of the share is for graphs.
+        """
+        assert self.accelerator is not None and plugin.graph_share is not None
+        usable = self.accelerator.memory.usable_bytes
+        maker = str(self.engine.version).partition(" ")[0]
+        parts = [
+            Term.of(
+                Message(LEFT_UNUSED, engine=maker, setting=self.engine.setting),
+                e.unshared_bytes,
+                source=plugin.source,
+                U=usable,
+                u=share,
+                M=used,
+            )
+        ]
+        if not self.plan.enforce_eager:
+            graphs = e.plugin_graphs_bytes
+            parts.append(Term.of(plugin.graphs, graphs, U=usable, u=share, M=used, p=plugin.graph_share))
+        return parts

@@ -15,6 +15,7 @@ from tonnage.estimate.load import Policy
 from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.serving.memory import ServingMemory
 from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
+from tonnage.estimate.serving_time.rates import OTHER_KINDS
 from tonnage.estimate.serving_time.times import Drafted, ServingTimes, pass_time, policy, pool_tokens, times
 from tonnage.estimate.site.terms import Correction, calibrated, calibration_note
 from tonnage.formulas import passes as f
@@ -189,7 +190,15 @@ def _notes(
             )
         )
         return
-    if not _checks(clock).is_measured:
+    if not _checks(clock).is_measured and cluster.accelerator.kind in OTHER_KINDS:
+        question.warn(
+            Message(
+                "there are no published runs on {chip} to fit rates to: the times use the efficiency of GPUs, whose "
+                "kernels are others, and their error band is as wide twice over.",
+                chip=chip,
+            )
+        )
+    elif not _checks(clock).is_measured:
         question.warn(
             Message(
                 "there are no published runs on {chip} to fit rates to: the times use the efficiency of other "

@@ -15,6 +15,7 @@ from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import Registry
 from tonnage.kernel.units import KIB, MIB
 from tonnage.runtimes.parts.base import LAST_LISTED
+from tonnage.runtimes.parts.plugins import Plugin
 from tonnage.runtimes.parts.start import Roles, Start
 from tonnage.spec import Accelerator
 
@@ -237,6 +238,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     #: By precision of weights the generations that have no kernels for it.
     too_old: Mapping[str, tuple[str, ...]] = {}
     too_old_source: str = ""
+    #: Packages of others with which it runs on accelerators that it has no kernels for.
+    plugins: tuple[Plugin, ...] = ()
     #: Its default context by the memory of all accelerators: (bytes from, tokens), the most first.
     context_steps: tuple[tuple[int, int], ...] = ()
     #: How a pipeline deals out layers.
