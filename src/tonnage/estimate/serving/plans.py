@@ -13,6 +13,7 @@ from tonnage.estimate.options.machine import arithmetic_of, site_of, stated_link
 from tonnage.estimate.options.run_options import rate
 from tonnage.estimate.plan.rule import Facts, check, check_positions, check_size, divisors, expert_counts, near_sizes
 from tonnage.estimate.plan.validity import EXPERTS, HEADS, LAYERS, shares_heads
+from tonnage.estimate.serving.beside import settings_beside
 from tonnage.estimate.serving.engine_checks import (
     check_cache,
     check_format,
@@ -67,7 +68,6 @@ COUNTS = (
     "lora_active",
     "lora_on_host",
 )
-RANK, RANK_SOURCE = 16, "vLLM's max_lora_rank"  # of adapters of which nobody says it
 
 
 def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, question: Question) -> ServingPlan:
@@ -126,7 +126,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         host_bandwidth=rate("host_bandwidth", o.host_bandwidth),
         **stated_links(o.inter_node_bandwidth, o.intra_node_bandwidth, q),
         **_on_host(model, o, q),
-        **_beside(model, o, q, engine),
+        **settings_beside(model, o, q, engine),
     )
     check_cache(model, plan.kv_cache or "", engine, cluster.accelerator)
     if engine.reserve is not None:
@@ -158,81 +158,6 @@ def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
             "expert_layers_on_host", o.expert_layers_on_host, "given", "of the first layers"
         )
     return settings
-
-
-def _beside(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime) -> dict[str, Any]:
-    """Drafts and adapters."""
-    settings: dict[str, Any] = {}
-    if any(getattr(o, name) is not None for name in ("speculative", "draft_tokens", "draft_model", "acceptance")):
-        from tonnage.estimate.serving.drafts import drafts
-
-        settings = drafts(model, o, q, engine)
-    if o.kv_offload is not None:
-        settings |= _tier(o, q, engine)
-    elif o.kv_offload_size is not None:
-        raise NotApplicable(
-            Message(
-                "{@kv_offload_size} is that of {@kv_offload}, which is not said. Got {size}.", size=o.kv_offload_size
-            ),
-            "kv_offload_size",
-            ("kv_offload",),
-        )
-    if o.lora_adapters is not None:
-        settings |= _adapters(o, q)
-    for name in ("lora_rank", "lora_active", "lora_on_host"):
-        if getattr(o, name) is not None and o.lora_adapters is None:
-            raise NotApplicable(
-                Message(
-                    "{name} is that of {@lora_adapters}, which are not said. Got {value}.",
-                    name=option_name(name),
-                    value=getattr(o, name),
-                ),
-                name,
-                ("lora_adapters",),
-            )
-    return settings
-
-
-def _adapters(o: ServingOptions, q: Question) -> dict[str, Any]:
-    """LoRA adapters: slots on the GPU, those in use, and those in host memory."""
-    held = q.put("lora_adapters", o.lora_adapters, "given")
-    settings = {"lora_adapters": held, "lora_rank": q.take("lora_rank", o.lora_rank, RANK, "default", RANK_SOURCE)}
-    if o.lora_active is not None:
-        if o.lora_active > held:
-            raise InvalidInput(
-                "{@lora_active} must be at most the {held} {@lora_adapters} that are held. Got {lora_active}.",
-                held=held,
-                lora_active=o.lora_active,
-            )
-        settings["lora_active"] = q.put("lora_active", o.lora_active, "given")
-    if o.lora_on_host is not None:
-        if o.lora_on_host < held:
-            raise InvalidInput(
-                "{@lora_on_host} must be at least the {held} {@lora_adapters} that are held. Got {lora_on_host}.",
-                held=held,
-                lora_on_host=o.lora_on_host,
-            )
-        settings["lora_on_host"] = q.put("lora_on_host", o.lora_on_host, "given")
-    return settings
-
-
-def _tier(o: ServingOptions, q: Question, engine: ServingRuntime) -> dict[str, Any]:
-    """Where caches of prefixes are kept beside the accelerators."""
-    if o.kv_offload not in engine.kv_tiers:
-        raise InvalidPlan(
-            "{@kv_offload}: {version} keeps KV caches in {places} ({source}). Got {got}.",
-            version=engine.version,
-            places=listed(engine.kv_tiers),
-            source=engine.kv_tiers_source,
-            got=o.kv_offload,
-        )
-    if o.kv_offload_size is not None and o.kv_offload_size < 1:
-        raise InvalidInput("{@kv_offload_size} must be at least 1 byte. Got {size}.", size=o.kv_offload_size)
-    return {
-        "kv_offload": q.put("kv_offload", o.kv_offload, "given", engine.kv_tiers_source),
-        "kv_offload_bytes": o.kv_offload_size,
-        "kv_read_bandwidth": rate("storage_read_bandwidth", o.storage_read_bandwidth),
-    }
 
 
 def _concurrency(replicas: int, o: ServingOptions, q: Question) -> int:

@@ -19,6 +19,7 @@ from tonnage.estimate.site.terms import Correction
 from tonnage.formulas import passes as f
 from tonnage.formulas import service as h
 from tonnage.formulas import serving as g
+from tonnage.formulas.load import cold_share
 from tonnage.kernel.formula import Number, exp, maximum, minimum
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Accelerator, Cluster, Load, ServingPlan
@@ -249,9 +250,7 @@ def times(passes: PassTime | Drafted, rules: Policy, load: Load, rounds: int | N
     if passes.plan.tier.kv_offload and load.cached_tokens:
         found = _loaded(found, passes, load)
     if passes.plan.adapters.lora_on_host > passes.plan.adapters.lora_adapters:
-        from tonnage.estimate.serving_time.adapters import swapped
-
-        found = swapped(found, passes.checks if isinstance(passes, Drafted) else passes, load)
+        found = _swapped(found, passes.checks if isinstance(passes, Drafted) else passes, load)
     return found if passes.site is None else _corrected(found, passes.site.of(load), returns=returns)
 
 
@@ -285,6 +284,36 @@ def _loaded(found: ServingTimes, passes: PassTime | Drafted, load: Load) -> Serv
         output_tokens_per_second=found.output_tokens_per_second * slower,
         running=found.running * slower,
         largest_rate=minimum(found.largest_rate, 1 / loading),
+    )
+
+
+def _swapped(found: ServingTimes, passes: PassTime, load: Load) -> ServingTimes:
+    """The times where requests ask for adapters of which some are in host memory: theirs waits for its adapter, and the
+    pass in which it is copied waits too (vllm/v1/worker/lora_model_runner_mixin.py: set_active_loras, before the pass).
+    """
+    from tonnage.estimate.serving_time.adapters import swap_seconds
+
+    adapters = passes.plan.adapters
+    cold = float(cold_share.evaluate(A=adapters.lora_adapters, n_copies=adapters.lora_on_host))
+    swap = swap_seconds(passes)
+    if found.ttft_seconds is None or not cold:
+        return found
+    waits: Number = cold * swap
+    tail = h.later_tokens_seconds.evaluate(O=found.answer_tokens, tau=found.tpot_seconds)
+    stretched = 1 + found.requests_per_second * waits
+    ttft, later = found.ttft_seconds + waits, tail * stretched
+    slower: Number = 1
+    if load.requests_per_second is None:
+        slower = (ttft + later) / (found.ttft_seconds + tail)
+    return replace(
+        found,
+        ttft_seconds=ttft,
+        tpot_seconds=found.tpot_seconds * stretched,
+        end_to_end_seconds=ttft + later,
+        swapped_seconds=waits,
+        requests_per_second=found.requests_per_second / slower,
+        output_tokens_per_second=found.output_tokens_per_second / slower,
+        largest_rate=found.largest_rate / stretched,
     )
 
 
