@@ -63,12 +63,13 @@ def _with_file(command: str, lines: Words, file: str) -> str:
     return f"cat > {file} <<EOF\n{written}\nEOF\n{command} --config {file}"
 
 
+ANYWHERE = "0.0.0.0"  # every address of a machine
 PORT = 8000
 
 
 def router(roles: Roles) -> str:
     """TensorRT-LLM, docs/source/features/disagg-serving.md: trtllm-serve disaggregated."""
-    lines = ["hostname: 0.0.0.0", f"port: {PORT + 1}"]
+    lines = [f"hostname: {ANYWHERE}", f"port: {PORT + 1}"]
     for name, role, number in (("context", PREFILL, roles.prefill), ("generation", DECODE, roles.decode)):
         urls = ", ".join(f'"{at}"' for at in roles.addresses(role, PORT))
         lines.append(f"{name}_servers: {{num_instances: {number}, urls: [{urls}]}}")
