@@ -100,6 +100,20 @@ def test_arrivals_and_prompts_apart_are_what_serve_says_of_them():
         assert held.requests_per_second.value == pytest.approx(plan.requests, rel=1e-6)
 
 
+def test_a_number_of_prefill_replicas_that_is_given_is_held():
+    found = tonnage.plan_serving(
+        "llama-3.1-8b", on="4xH100-SXM-80GB", concurrency=16, prefill_replicas=1, kv_transfer="mooncake", **SHORT
+    )
+    assert found.plans and all(plan.layout.prefill == 1 for plan in found.plans)
+    assert {plan.layout.replicas for plan in found.plans} >= {2}, "the number of decode replicas is searched"
+    document = found.to_dict()
+    assert document["plans"][0]["prefill_replicas"] == 1
+    assert (
+        "kv_producer" in document["best"]["serving"]["launch"] and "Mooncake" in document["best"]["serving"]["launch"]
+    )
+    assert "prefill_replicas" in document["question"]
+
+
 def test_the_document_has_its_form_and_the_first_plan_is_opened(found):
     document = found.to_dict()
     made = msgspec.convert(document, ServingPlansDocument)
@@ -286,7 +300,8 @@ def test_a_price_of_a_search_is_the_one_of_serve():
         ({"budget": "-3/h"}, "budget"),
         ({"percentile": "p99", "ttft": "1s"}, "a search keeps the means"),
         ({"simulate": True}, "leave out simulate"),
-        ({"prefill_replicas": 1}, "--vary disaggregation"),
+        ({"prefill_replicas": 0}, "prefill_replicas"),
+        ({"on": "8xH100-SXM-80GB", "prefill_replicas": 1}, "add users or a request_rate"),
         ({"on": "8xH100-SXM-80GB", "vary": "disaggregation"}, "add users or a request_rate"),
         ({"tensor_parallel_size": 7}, "tensor_parallel_size must divide"),
         ({"kv_cache": "fp3"}, "can hold keys and values in"),

@@ -171,6 +171,10 @@ class Axes(TypedDict, total=False):
     draft_tokens: int | Sequence[int | None] | None
     acceptance: float | Sequence[float | None] | None
     lora_adapters: int | Sequence[int | None] | None
+    lora_active: int | Sequence[int | None] | None
+    lora_on_host: int | Sequence[int | None] | None
+    kv_offload: str | Sequence[str | None] | None
+    kv_offload_size: int | Sequence[int | None] | None
     host_bandwidth: float | str | Sequence[float | str | None] | None
     input_tokens: int | Sequence[int | None] | None
     output_tokens: int | Sequence[int | None] | None
@@ -178,6 +182,7 @@ class Axes(TypedDict, total=False):
     cached_tokens: int | Sequence[int | None] | None
     cache_hit_rate: float | Sequence[float | None] | None
     prefill_replicas: int | Sequence[int | None] | None
+    kv_transfer: str | Sequence[str | None] | None
     spread: float | Sequence[float | None] | None
     burstiness: float | Sequence[float | None] | None
     trace: str | Sequence[str | None] | None

@@ -469,6 +469,18 @@ class MachineOptions(TypedDict, total=False):
     lora_adapters: int | None
     """adapters held at the same time [adapters]; default: none"""
     lora_rank: int | None
+    lora_active: int | None
+    """adapters that the running requests use at the same time [adapters]; default: all that are held"""
+    lora_on_host: int | None
+    """adapters in host memory, all asked for equally often, from which others come to the GPU [adapters]; default:
+    those that are held on the GPU
+    """
+    kv_offload: str | None
+    """where KV caches of prefixes are kept that leave the GPU, with --cache-hit-rate the time to load them: host,
+    disk, store [place]; default: nowhere
+    """
+    kv_offload_size: int | None
+    """bytes of it for each replica [bytes]; default: host: twice the KV cache of the GPUs; disk: the node's drives"""
     storage_read_bandwidth: float | str | None
     inter_node_bandwidth: float | str | None
     intra_node_bandwidth: float | str | None
@@ -494,6 +506,10 @@ class ServeOptions(MachineOptions, total=False):
     prefill_replicas: int | None
     """of the replicas, those that compute prompts alone, whose caches go to the others (disaggregated) [replicas];
     default: all do both
+    """
+    kv_transfer: str | None
+    """what carries caches from prefill to decode replicas: nixl, mooncake, mori, ucx, mpi [name]; default: the
+    engine's own: nixl of vllm and tensorrt-llm, mooncake of sglang
     """
     spread: float | None
     """lengths are uniform from (1 - spread) of --input-tokens and --output-tokens to these [0 to 1]; default: alike
@@ -573,6 +589,10 @@ class AnyOptions(TrainOptions, total=False):
     draft_tokens: int | None
     acceptance: float | None
     lora_adapters: int | None
+    lora_active: int | None
+    lora_on_host: int | None
+    kv_offload: str | None
+    kv_offload_size: int | None
     host_bandwidth: float | str | None
     input_tokens: int | None
     output_tokens: int | None
@@ -580,6 +600,7 @@ class AnyOptions(TrainOptions, total=False):
     cached_tokens: int | None
     cache_hit_rate: float | None
     prefill_replicas: int | None
+    kv_transfer: str | None
     spread: float | None
     burstiness: float | None
     trace: str | None

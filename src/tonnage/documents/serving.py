@@ -55,6 +55,21 @@ class SplitDocument(Struct, Generic[Figure], kw_only=True, forbid_unknown_fields
     largest_rate: Figure | None
 
 
+class KVOffloadDocument(Struct, Generic[Figure], frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Caches of prefixes that are kept in host memory, on disks or in a store, for each replica. `load_seconds`: until
+    a request's cached tokens are back, `recompute_seconds`: in which an idle replica computes them;
+    `break_even_bandwidth` [bytes/s of a rank]: from which loading is faster. All but the capacity is left out where no
+    tokens are cached.
+    """
+
+    place: Literal["host", "disk", "store"]
+    capacity_tokens: Figure
+    load_seconds: Figure | UnsetType = UNSET
+    recompute_seconds: Figure | UnsetType = UNSET
+    break_even_bandwidth: Figure | UnsetType = UNSET
+    faster: bool | UnsetType = UNSET
+
+
 class HostedOffer(Struct, Generic[Figure], kw_only=True, forbid_unknown_fields=True):
     """A provider that hosts the model: USD a million tokens of prompts, of those that it has already (null: as any
     others), and of answers; what a request of this length costs. With own machines beside it, the load from which
@@ -156,6 +171,7 @@ class ServingDocument(Struct, Generic[Figure], frozen=True, kw_only=True, forbid
     replicas_needed: Figure | UnsetType = UNSET
     accelerators_needed: Figure | UnsetType = UNSET
     split: SplitDocument[Figure] | UnsetType = UNSET
+    kv_offload: KVOffloadDocument[Figure] | UnsetType = UNSET
     simulated: SimulatedDocument[Figure] | UnsetType = UNSET
     cost_per_million_tokens: Figure | UnsetType | None = UNSET
     cost_per_million_input_tokens: Figure | UnsetType | None = UNSET

@@ -47,6 +47,12 @@ def unshared_bytes(U, u, M):
     return maximum(U - M, 0) * (1 - u)
 
 
+@formula(unit="bytes", source="vllm-gaudi, vllm_gaudi/v1/worker/hpu_worker.py: determine_available_memory")
+def plugin_graphs_bytes(U, u, M, p):
+    """What is kept for graphs: a part of the share that the engine takes of the memory where M bytes are taken."""
+    return maximum(U - M, 0) * u * p
+
+
 @formula(unit="bytes", source="SGLang, sglang/srt/arg_groups/memory_hook.py: mem_fraction_static")
 def reserve_left_bytes(U, M):
     """What is reserved beyond M bytes that were estimated."""

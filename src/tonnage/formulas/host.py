@@ -60,6 +60,26 @@ def swap_buffer_bytes(n_copies, x, w):
 
 
 @formula(
+    unit="tokens",
+    source="vLLM, vllm/config/cache.py: kv_offloading_size is summed over all tensor ranks",
+    assumes="each rank keeps its own part",
+)
+def tier_tokens(U, M):
+    """Tokens that U bytes beside the accelerators hold, at M bytes a token on all ranks."""
+    return U / M
+
+
+@formula(
+    unit="bytes/s",
+    source="Williams2009, sec. 3: where bandwidth and computing take as long",
+    assumes="latency left out",
+)
+def break_even_bandwidth(M, tau):
+    """Bytes a second from which M bytes are loaded sooner than they are computed in tau."""
+    return M / tau
+
+
+@formula(
     unit="seconds",
     source=(
         "DeepSpeed, csrc/includes/cpu_adam.h: Step_AVX reads gradient, weight and moments, and writes all but "

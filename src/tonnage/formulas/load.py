@@ -107,6 +107,16 @@ def wait_before_token_seconds(tau, s, s_mean):
 
 
 @formula(
+    unit="",
+    source="vLLM, vllm/lora/worker_manager.py: LRUCacheWorkerLoRAManager",
+    assumes="requests ask for all adapters equally often",
+)
+def cold_share(A, n_copies):
+    """Share of the requests whose adapter is not among the A on the accelerator, of n_copies adapters in all."""
+    return 1 - A / n_copies
+
+
+@formula(
     unit="seconds",
     source="Kleinrock1975, ch. 5: Pollaczek-Khinchin",
     assumes="arrivals are a Poisson process; one is served after the other",

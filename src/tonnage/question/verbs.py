@@ -15,7 +15,7 @@ from tonnage.question.subjects.model import DIMENSIONS, DIMENSIONS_TITLE, MODEL,
 MONEY_TITLE, MONEY_OF_TRAINING = "money and power", "money, power and disks"
 LOAD_TITLE = "load and service level"
 # Of serve, what a search for plans does not take: it estimates, and simulates nothing.
-SIMULATED = frozenset({"trace", "percentile", "simulate", "num_requests", "seed", "prefill_replicas"})
+SIMULATED = frozenset({"trace", "percentile", "simulate", "num_requests", "seed"})
 VARY = Option(
     "vary",
     "an option of training to try besides, such as precision=bf16-mixed,fp8-te, optimizer=adamw,muon, "

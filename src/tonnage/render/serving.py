@@ -66,6 +66,9 @@ def serving_lines(document: Mapping[str, Any]) -> list[str]:
             lines.append(
                 f"{left(label, WIDTH)} {right(cells[0], 18)} {right(cells[1], 18)}{_band(serving, loaded)}".rstrip()
             )
+    if "kv_offload" in serving:
+        terms = [term for term in serving["kv_offload"].values() if isinstance(term, Mapping)]
+        lines += ["", *(_named(term) for term in terms)]
     if "split" in serving:
         lines += _split(serving["split"])
     if "simulated" in serving:

@@ -11,9 +11,21 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.kernel.errors import InvalidPlan
-from tonnage.kernel.units import GIB, MIB
+from tonnage.kernel.units import GB, GIB, MIB
 from tonnage.runtimes.parts.serving import SERVING_RUNTIMES, BatchLimit, Pools, Reserve, ServingRuntime, Step
-from tonnage.runtimes.parts.start import FIRST, KV_WORDS, RANK, Spread, Start, Words, offload, settings
+from tonnage.runtimes.parts.start import (
+    DECODE,
+    FIRST,
+    KV_WORDS,
+    PREFILL,
+    RANK,
+    Roles,
+    Spread,
+    Start,
+    Words,
+    offload,
+    settings,
+)
 from tonnage.spec import Accelerator
 
 # sglang/srt/server_args.py of 0.4: mem_fraction_static by tensor ranks
@@ -108,6 +120,7 @@ def launch(start: Start) -> str:
     words += [f"--dp-size {start.spread.copies}"] if start.spread.copies > 1 else []
     words += [f"--pp-size {plan.pipeline_parallel_size}"] if plan.pipeline_parallel_size > 1 else []
     words += [f"--ep-size {plan.expert_parallel_size}"] if plan.expert_parallel_size > 1 else []
+    words += _dispatch(start)
     nodes, notes = _nodes(start.spread)
     start.notes.extend(notes)
     words += nodes
@@ -130,10 +143,55 @@ def launch(start: Start) -> str:
             f"--max-loras-per-batch {plan.adapters.lora_adapters}",
             f"--max-lora-rank {plan.adapters.lora_rank}",
         ]
+        words += [f"--max-loaded-loras {plan.adapters.lora_on_host}"] if plan.adapters.lora_on_host else []
     words += _drafts(start)
     words += ["--chunked-prefill-size -1"] if plan.chunked_prefill is False else []
+    words += _tier(start)
     words += ["--disable-radix-cache"] if plan.prefix_caching is False else []
+    if start.role:
+        words += [
+            f"--disaggregation-mode {start.role}",
+            f"--disaggregation-transfer-backend {start.transfer}",
+            "--host 0.0.0.0",
+        ]
     return " ".join(words)
+
+
+def _tier(start: Start) -> Words:
+    """Caches of prefixes beside the GPUs: sglang/srt/arg_groups/fields/memory.py, hicache_size in GB of each rank."""
+    plan = start.plan
+    if not plan.tier.kv_offload:
+        return []
+    words = ["--enable-hierarchical-cache"]
+    ranks = plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.attention_data_parallel_size
+    if plan.tier.kv_offload == "host" and plan.tier.kv_offload_bytes:
+        words.append(f"--hicache-size {max(round(plan.tier.kv_offload_bytes / ranks / GB), 1)}")
+    if plan.tier.kv_offload == "disk":
+        start.notes.append("SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR names the folder of the caches.")
+    backends = {"disk": "file", "store": "mooncake"}
+    words += [f"--hicache-storage-backend {backends[plan.tier.kv_offload]}"] if plan.tier.kv_offload in backends else []
+    return words
+
+
+LISTENS = 30000  # sglang/srt/server_args.py: port
+
+
+def router(roles: Roles) -> str:
+    """SGLang, docs/advanced_features/pd_disaggregation.md."""
+    words = [f"--{role} http://{at}" for role in (PREFILL, DECODE) for at in roles.addresses(role, LISTENS)]
+    return " ".join(["python -m sglang_router.launch_router --pd-disaggregation", *words])
+
+
+def _dispatch(start: Start) -> Words:
+    """sglang/srt/arg_groups/fields/parallel.py: moe_a2a_backend, deepep_mode; moe_hook.py: deepep_mode normal captures
+    no graphs.
+    """
+    if not start.shares_experts_widely or not start.dispatches_by:
+        return []
+    start.note_dispatch()
+    mode = "normal" if start.role == PREFILL else "low_latency"
+    words = [f"--deepep-mode {mode}"] if start.dispatches_by == "deepep" else []
+    return [f"--moe-a2a-backend {start.dispatches_by}", *words]
 
 
 def _drafts(start: Start) -> Words:
@@ -193,9 +251,21 @@ NEWEST = ServingRuntime(
     graphs=(0, 0),  # in the reserve
     narrow_cache="fp8",
     launch=launch,
+    transfers=("mooncake", "nixl", "mori"),
+    transfers_source="SGLang, sglang/srt/arg_groups/choices.py: DISAGG_TRANSFER_BACKEND_CHOICES",
+    router=router,
+    kv_tiers=("host", "disk", "store"),
+    kv_tiers_source="SGLang, sglang/srt/arg_groups/fields/memory.py: hicache_ratio, hicache_storage_backend",
     copies_in_server="one-node",
     listed=2,
-    settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens", "speculative"),
+    settings=(
+        "weights_on_host",
+        "lora_adapters",
+        "attention_data_parallel_size",
+        "draft_tokens",
+        "speculative",
+        "kv_offload",
+    ),
     prefix_caching="SGLang, sglang/srt/mem_cache/radix_cache.py, unless --disable-radix-cache",
     drafts=("eagle3", "eagle", "mtp", "ngram", "draft"),
     heads_rule="SGLang, sglang/srt/models/llama.py: total_num_heads % tp_size == 0",

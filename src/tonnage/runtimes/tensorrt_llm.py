@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tonnage.kernel.message import Message
 from tonnage.kernel.units import GIB
 from tonnage.runtimes.parts.serving import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
-from tonnage.runtimes.parts.start import KV_WORDS, Spread, Start, settings
+from tonnage.runtimes.parts.start import DECODE, KV_WORDS, PREFILL, Roles, Spread, Start, Words, settings
 from tonnage.spec import Cluster
 
 # each window has a pool of its own, in the proportion in which one request of full length needs them
@@ -37,7 +37,9 @@ def launch(start: Start) -> str:
     )
     lines = ["enable_attention_dp: true"] if groups > 1 else []
     dtype = KV_WORDS.get(plan.kv_cache or "", "")
-    lines += [f"kv_cache_config: {{dtype: {dtype.split('_')[0]}}}"] if dtype else []
+    cache = [f"dtype: {dtype.split('_')[0]}"] if dtype else []
+    cache += [f"host_cache_size: {plan.tier.kv_offload_bytes}"] if plan.tier.kv_offload else []
+    lines += [f"kv_cache_config: {{{', '.join(cache)}}}"] if cache else []
     if plan.drafting.draft_tokens:
         lines.append(f"speculative_config: {{{_drafts(start)}}}")
     lines += (
@@ -46,10 +48,33 @@ def launch(start: Start) -> str:
         else []
     )
     lines += ["enable_chunked_prefill: true"] if plan.chunked_prefill else []
+    if start.role:  # the overlap scheduler is not for servers of prompts alone
+        lines += ["disable_overlap_scheduler: true"] if start.role == PREFILL else []
+        buffer = f"max_tokens_in_buffer: {plan.context}"
+        lines.append(f"cache_transceiver_config: {{backend: {start.transfer.upper()}, {buffer}}}")
+        words.append("--host 0.0.0.0")
+    return _with_file(" ".join(words), lines, f"{start.role}.yml" if start.role else "config.yml")
+
+
+def _with_file(command: str, lines: Words, file: str) -> str:
     if not lines:
-        return " ".join(words)
+        return command
     written = "\n".join(lines)
-    return f"cat > config.yml <<EOF\n{written}\nEOF\n{' '.join(words)} --config config.yml"
+    return f"cat > {file} <<EOF\n{written}\nEOF\n{command} --config {file}"
+
+
+ANYWHERE = "0.0.0.0"  # every address of a machine
+PORT = 8000
+
+
+def router(roles: Roles) -> str:
+    """TensorRT-LLM, docs/source/features/disagg-serving.md: trtllm-serve disaggregated."""
+    lines = [f"hostname: {ANYWHERE}", f"port: {PORT + 1}"]
+    for name, role, number in (("context", PREFILL, roles.prefill), ("generation", DECODE, roles.decode)):
+        urls = ", ".join(f'"{at}"' for at in roles.addresses(role, PORT))
+        lines.append(f"{name}_servers: {{num_instances: {number}, urls: [{urls}]}}")
+    written = "\n".join(lines)
+    return f"cat > router.yml <<EOF\n{written}\nEOF\ntrtllm-serve disaggregated -c router.yml"
 
 
 def _drafts(start: Start) -> str:
@@ -98,9 +123,14 @@ NEWEST = ServingRuntime(
     graphs=(0, 0),  # in what the cache leaves
     narrow_cache="fp8",
     launch=launch,
+    transfers=("nixl", "ucx", "mpi"),
+    transfers_source="TensorRT-LLM, docs/source/features/disagg-serving.md: cache_transceiver_config",
+    router=router,
+    kv_tiers=("host",),
+    kv_tiers_source="TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py: KvCacheConfig.host_cache_size",
     listed=3,
     aliases=("trtllm", "trt", "tensorrt"),
-    settings=("lora_adapters", "attention_data_parallel_size", "draft_tokens", "speculative"),
+    settings=("lora_adapters", "attention_data_parallel_size", "draft_tokens", "speculative", "kv_offload"),
     prefix_caching="TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py: KvCacheConfig.enable_block_reuse True",
     drafts=("eagle3", "mtp", "ngram", "draft"),
     heads_rule="TensorRT-LLM, tensorrt_llm/_torch/modules/attention.py: num_heads % tp_size == 0",

@@ -14,8 +14,23 @@ from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.message import Message
 from tonnage.kernel.units import GIB, MIB
 from tonnage.ops import Attention
+from tonnage.runtimes.parts.plugins import VLLM
 from tonnage.runtimes.parts.serving import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
-from tonnage.runtimes.parts.start import FIRST, KV_WORDS, RANK, Start, offload, settings, sizes, switch
+from tonnage.runtimes.parts.start import (
+    DECODE,
+    FIRST,
+    HERE,
+    KV_WORDS,
+    PREFILL,
+    RANK,
+    Roles,
+    Start,
+    Words,
+    offload,
+    settings,
+    sizes,
+    switch,
+)
 from tonnage.spec import Accelerator
 
 # vllm/engine/arg_utils.py, get_batch_defaults: those of an API server
@@ -129,6 +144,7 @@ def launch(start: Start) -> str:
     start.notes.extend(notes)
     words += nodes
     words += ["--enable-expert-parallel"] if plan.expert_parallel_size > 1 else []
+    words += _dispatch(start)
     words += settings(
         plan,
         {
@@ -148,11 +164,73 @@ def launch(start: Start) -> str:
             f"--max-loras {plan.adapters.lora_adapters}",
             f"--max-lora-rank {plan.adapters.lora_rank}",
         ]
+        words += [f"--max-cpu-loras {plan.adapters.lora_on_host}"] if plan.adapters.lora_on_host else []
     if plan.drafting.draft_tokens:
         words.append(f"--speculative-config {quote(_drafts(start))}")
     words += switch(plan.chunked_prefill, "--enable-chunked-prefill", "--no-enable-chunked-prefill")
+    words += _tier(start)
     words += switch(plan.prefix_caching, "--enable-prefix-caching", "--no-enable-prefix-caching")
+    if not start.role:
+        return " ".join(words)
+    from json import dumps
+
+    connector, variable = CONNECTORS[start.transfer]
+    side = {"kv_connector": connector, "kv_role": "kv_producer" if start.role == PREFILL else "kv_consumer"}
+    words.append(f"--kv-transfer-config {quote(dumps(side, separators=COMPACT))}")  # no blanks: lines may end at them
+    return " ".join([f"{variable}={HERE}"] * bool(variable) + words)
+
+
+def _tier(start: Start) -> Words:
+    """Caches of prefixes beside the GPUs: docs/features/kv_offloading_usage.md, mooncake_store_connector_usage.md."""
+    tier, size = start.plan.tier, int(start.plan.tier.kv_offload_bytes or 0)
+    if tier.kv_offload in ("", "host"):
+        return [f"--kv-offloading-size {size / GIB:.4g}"] if tier.kv_offload else []
+    from json import dumps
+
+    side: dict[str, object] = {"kv_connector": "MooncakeStoreConnector", "kv_role": "kv_both"}
+    if tier.kv_offload == "disk":
+        disks = [{"type": "fs", "root_dir": KV_FOLDER}]
+        extra = {"spec_name": "TieringOffloadingSpec", "cpu_bytes_to_use": STAGED, "secondary_tiers": disks}
+        side |= {"kv_connector": "OffloadingConnector", "kv_connector_extra_config": extra}
+        start.notes.append(
+            Message(
+                "{folder} stands for a folder on the disks; caches pass through 10 GiB of host memory.",
+                folder=KV_FOLDER,
+            )
+        )
+    else:
+        start.notes.append("MOONCAKE_CONFIG_PATH names the store and how much memory each node gives it.")
+    return [f"--kv-transfer-config {quote(dumps(side, separators=COMPACT))}"]
+
+
+KV_FOLDER, STAGED = "KV-FOLDER", 10 * GIB  # docs/features/kv_offloading_usage.md: Multi-Tier Setup
+# vllm/distributed/kv_transfer/kv_connector/factory.py; docs/features/nixl_connector_usage.md: the host of the handshake
+# is localhost unless its variable says the node's address
+COMPACT = (",", ":")
+CONNECTORS = {"nixl": ("NixlConnector", "VLLM_NIXL_SIDE_CHANNEL_HOST"), "mooncake": ("MooncakeConnector", "")}
+PORT = 8000
+
+
+def router(roles: Roles) -> str:
+    """vllm-project/router, README.md: Prefill-Decode Disaggregation."""
+    words = ["vllm-router --vllm-pd-disaggregation"]
+    words += ["--kv-connector mooncake"] if roles.transfer == "mooncake" else []
+    words += [f"--{role} http://{at}" for role in (PREFILL, DECODE) for at in roles.addresses(role, PORT)]
     return " ".join(words)
+
+
+def _dispatch(start: Start) -> Words:
+    """vllm/config/parallel.py: All2AllBackend; docs/serving/expert_parallel_deployment.md: high throughput for prefill
+    servers, low latency for decode servers.
+    """
+    if not start.shares_experts_widely or not start.dispatches_by or int(start.engine.rpartition(".")[2]) < FLAGGED:
+        return []
+    start.note_dispatch()
+    way = "high_throughput" if start.role == PREFILL else "low_latency"
+    return [f"--all2all-backend {start.dispatches_by}_{way}"]
+
+
+FLAGGED = 11  # of 0.x: before, VLLM_ALL2ALL_BACKEND of the environment said it
 
 
 def _drafts(start: Start) -> str:
@@ -213,9 +291,23 @@ NEWEST = ServingRuntime(
     narrow_cache="fp8",
     partition_variable="VLLM_PP_LAYER_PARTITION",
     launch=launch,
+    plugins=VLLM,
+    adapts_experts=True,  # vllm/lora/layers/fused_moe.py: FusedMoEWithLoRA, since 0.11.1
+    transfers=("nixl", "mooncake"),
+    transfers_source="vLLM, docs/features/nixl_connector_usage.md; vLLM, docs/features/mooncake_connector_usage.md",
+    router=router,
+    kv_tiers=("host", "disk", "store"),
+    kv_tiers_source="vLLM, docs/features/kv_offloading_usage.md; vLLM, vllm/config/cache.py: kv_offloading_size",
     copies_in_server="all-nodes",
     listed=1,
-    settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens", "speculative"),
+    settings=(
+        "weights_on_host",
+        "lora_adapters",
+        "attention_data_parallel_size",
+        "draft_tokens",
+        "speculative",
+        "kv_offload",
+    ),
     prefix_caching="vLLM, vllm/config/cache.py: enable_prefix_caching True",
     drafts=("eagle3", "eagle", "mtp", "medusa", "ngram", "draft"),
     heads_rule="vLLM, vllm/config/model.py, verify_with_parallel_config: total number of attention heads must be "
@@ -308,7 +400,7 @@ _V14 = replace(
     paging=replace(PAGING, one_batch=True, state_copies=1, group_tolerance=1),
 )
 # asynchronous scheduling is the default since 0.14 (release notes; pull request 27614)
-_V11 = replace(_V14, version="vLLM 0.11", passes_ahead=0)
+_V11 = replace(_V14, version="vLLM 0.11", passes_ahead=0, adapts_experts=False)
 _V8 = replace(
     _V11,
     shared_experts_beside=False,  # pull request 26440: a stream of their own since 0.11.1

@@ -33,6 +33,10 @@ class ServedAdapters(Struct, frozen=True, kw_only=True):
     lora_adapters: int = 0
     #: Largest rank of an adapter.
     lora_rank: int = 0
+    #: Adapters that the running requests use; 0: all that are held.
+    lora_active: int = 0
+    #: Adapters in host memory, from which others come when requests ask for them; 0: those that are held.
+    lora_on_host: int = 0
 
 
 class HostMemory(Struct, frozen=True, kw_only=True):
@@ -46,6 +50,17 @@ class HostMemory(Struct, frozen=True, kw_only=True):
     weights_on_host_bytes: int = 0
     #: Bytes a second of host memory, measured; None: not known.
     host_bandwidth: Number | None = None
+
+
+class KVTier(Struct, frozen=True, kw_only=True):
+    """Where KV caches of prefixes are kept that have no room on the accelerators."""
+
+    #: host, disk or store; empty: nowhere.
+    kv_offload: str = ""
+    #: Bytes for each replica, all ranks together; None: the default.
+    kv_offload_bytes: int | None = None
+    #: Bytes a second that a node reads from its disks; None: its own drives.
+    kv_read_bandwidth: float | None = None
 
 
 class ServingPlan(Plan, frozen=True, kw_only=True):
@@ -106,6 +121,7 @@ class ServingPlan(Plan, frozen=True, kw_only=True):
     drafting: Drafting = Drafting()
     adapters: ServedAdapters = ServedAdapters()
     host: HostMemory = HostMemory()
+    tier: KVTier = KVTier()
     links: StatedLinks = StatedLinks()
 
     @property

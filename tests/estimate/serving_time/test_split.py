@@ -63,14 +63,15 @@ def test_a_simulation_of_them_is_refused_since_it_would_be_of_replicas_that_do_b
         served(**more)
 
 
-def test_the_text_names_the_replicas_and_says_that_the_command_starts_them_otherwise(capsys):
+def test_the_text_names_the_replicas_and_how_each_is_started(capsys):
     words = "serve llama-3.1-8b --on 8xh100 --tp 1 --users 100 --input 4k --output 300 --prefill-replicas 4"
     assert main(words.split()) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "for 13 requests of 4,396 tokens on each replica" in text
     assert "replicas: 4 prefill, 4 decode" in text
     assert "KV cache where answers are decoded for 1.80 M tokens" in text
-    assert "start 4 prefill and 4 decode replicas as servers of their own" in text
+    assert '"kv_role":"kv_producer"' in text
+    assert "# decode: 4 servers: the same with --kv-transfer-config" in text
 
 
 def test_what_is_suggested_leaves_a_replica_to_decode():
@@ -80,3 +81,48 @@ def test_what_is_suggested_leaves_a_replica_to_decode():
         change = dict(move.change)
         again = served(**{"concurrency": 100_000, **change, "advice": False})
         assert again.serving.split.decode_replicas >= 1
+
+
+def test_ttft_has_the_transfer_of_the_cache_as_a_part_named_by_what_carries_it():
+    """Llama-3.1-8B: 32 layers x 8 heads x 128 x 2 x 2 bytes = 131,072 bytes of cache a token."""
+    serving = served(request_rate=1.0, concurrency=None).serving
+    parts = {str(part.name): part.value for part in serving.ttft_seconds.children}
+    assert sum(parts.values()) == pytest.approx(serving.ttft_seconds.value)
+    assert parts["KV cache transfer (NIXL)"] == pytest.approx(serving.split.transfer_seconds.value)
+    assert serving.split.transfer_seconds.inputs["M"] == 4096 * 131_072
+
+
+def test_nixl_takes_the_links_of_a_node_and_mooncake_its_network():
+    """SGLang, docs/advanced_features/pd_disaggregation.md: NVLink has to be switched on for Mooncake."""
+    nixl, mooncake = (served(kv_transfer=name).serving.split.transfer_seconds.value for name in ("nixl", "mooncake"))
+    assert 5 < mooncake / nixl < 12, "NVLink 4 carries 450 GB/s in a direction, a 400 Gbit/s adapter 50"
+
+
+def test_each_role_has_a_command_of_its_own_and_there_is_a_router():
+    prefill, decode, router, *_ = served().serving.launch.splitlines()
+    assert '"kv_role":"kv_producer"' in prefill and prefill.endswith("  # prefill: 4 servers")
+    assert '"kv_role":"kv_consumer"' in decode and decode.endswith("  # decode: 4 servers")
+    assert router.startswith("vllm-router --vllm-pd-disaggregation --prefill http://PREFILL-1:8000")
+    assert "--data-parallel-size" not in prefill, "each replica is a server"
+
+
+def test_experts_over_all_ranks_are_reached_by_deepep_as_each_role_does_best():
+    """vLLM, docs/serving/expert_parallel_deployment.md; SGLang, sglang/srt/arg_groups/moe_hook.py."""
+    wide = {"on": "4x8xh200", "tensor_parallel_size": 2, "attention_data_parallel_size": 8, "expert_parallel_size": 16}
+    question = {**wide, "prefill_replicas": 1, "concurrency": 256, "advice": False}
+    launch = {
+        engine: tonnage.serve("deepseek-v3", engine=engine, **question).serving.launch.splitlines()
+        for engine in ("vllm", "sglang")
+    }
+    assert "--all2all-backend deepep_high_throughput" in launch["vllm"][0]
+    assert "--all2all-backend deepep_low_latency" in launch["vllm"][1]
+    assert "--moe-a2a-backend deepep --deepep-mode normal" in launch["sglang"][0]
+    assert "--moe-a2a-backend deepep --deepep-mode low_latency" in launch["sglang"][1]
+    one_node = {**question, "on": "8xh200", "tensor_parallel_size": 1, "expert_parallel_size": 8}
+    alone = tonnage.serve("deepseek-v3", engine="vllm", **{**one_node, "prefill_replicas": None}).serving.launch
+    assert "all2all" not in alone, "vLLM's default serves one node"
+
+
+def test_a_transfer_that_the_engine_does_not_have_is_refused_with_those_that_it_has():
+    with pytest.raises(InvalidPlan, match="mooncake, nixl"):
+        served(engine="sglang", kv_transfer="ucx")

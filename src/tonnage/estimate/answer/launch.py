@@ -3,6 +3,7 @@
 from shlex import quote
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate.plan.rule import expert_counts
@@ -11,6 +12,8 @@ from tonnage.estimate.serving.weights.storage import storage
 from tonnage.kernel.message import Message, joined
 from tonnage.numerics.quantization import FILE_TYPES
 from tonnage.runtimes import HUB, ServingRuntime, Spread, Start, serving_runtime
+from tonnage.runtimes.parts.plugins import plugin_for
+from tonnage.runtimes.parts.start import DECODE, PREFILL, Roles
 from tonnage.spec import Accelerator, Cluster, ServingPlan
 
 # ---- What a launch command calls the model, and what it says of how weights are stored.
@@ -123,14 +126,51 @@ def spread(model: Model, plan: ServingPlan, cluster: Cluster) -> Spread:
     return Spread(nodes=nodes, copies=min(own, copies), servers=copies // min(own, copies))
 
 
-def launch_command(model: Model, plan: ServingPlan, cluster: Cluster, *more_notes: str) -> str:
+def launch_command(
+    model: Model, plan: ServingPlan, cluster: Cluster, *more_notes: str, roles: Roles | None = None
+) -> str:
     """One line for a shell, or several where the engine is told by its environment and a file, and comments on what
     it leaves to the user. What the engine's default is, is not said. `more_notes`: further
-    comments.
+    comments. `roles`: prefill and decode servers of their own, each with a line, and the line of a router.
     """
-    model_place, engine = loaded(model, plan, cluster.accelerator), serving_runtime(plan.engine, plan.engine_version)
+    engine = serving_runtime(plan.engine, plan.engine_version)
     if engine.launch is None:
         return Message("# How {engine} is started is not known.", engine=plan.engine)
+    if roles is None:
+        command, notes = _one_command(model, plan, cluster, spread(model, plan, cluster), Role())
+        return _with_notes([command], [*notes, *more_notes])
+    one = replace(spread(model, replace(plan, data_parallel_size=1), cluster), copies=1)
+    lines, notes = [], list[str]()
+    for role, servers in ((PREFILL, roles.prefill), (DECODE, roles.decode)):
+        started = Role(name=role, transfer=roles.transfer)
+        command, own = _one_command(model, plan, cluster, replace(one, servers=1), started)
+        lines.append(f"{command}  # {role}: {counted_servers(servers)}")
+        notes += [note for note in own if note not in notes]
+    if one.nodes == 1 and plan.tensor_parallel_size * plan.pipeline_parallel_size < cluster.accelerators_per_host:
+        notes.append(Message("Servers on one node need accelerators and ports of their own."))
+    if engine.router is not None:
+        lines.append(f"{engine.router(roles)}  # router")
+    return _with_notes(lines, [*notes, *more_notes])
+
+
+def counted_servers(number: int) -> str:
+    """What follows a role in a comment of a shell, which is English in every language."""
+    return f"{number} server{'s' if number > 1 else ''}"
+
+
+class Role(Struct, frozen=True, kw_only=True):
+    """What a server does of disaggregated serving: `name` is prefill or decode, "" for one that does both."""
+
+    name: str = ""
+    transfer: str = ""
+
+
+def _one_command(
+    model: Model, plan: ServingPlan, cluster: Cluster, place_of: Spread, role: Role
+) -> tuple[str, list[str]]:
+    """The command of one server, and notes on it."""
+    model_place, engine = loaded(model, plan, cluster.accelerator), serving_runtime(plan.engine, plan.engine_version)
+    assert engine.launch is not None
     start = Start(
         model=model,
         plan=plan,
@@ -141,11 +181,25 @@ def launch_command(model: Model, plan: ServingPlan, cluster: Cluster, *more_note
         file=quote(file_name(model_place.name, model, plan)),
         draft=draft_place(model, plan),
         words=list(model_place.words),
-        spread=spread(model, plan, cluster),
+        spread=place_of,
         notes=list(model_place.notes),
+        role=role.name,
+        transfer=role.transfer,
     )
     variable = engine.longer_variable if plan.context > (model.context or plan.context) else ""
     command = f"{variable} {engine.launch(start)}".lstrip()
+    plugin = plugin_for(engine.plugins, cluster.accelerator)
+    if plugin is not None:
+        start.notes.append(
+            Message(
+                "On {accelerator} it runs with the package {package} beside it.",
+                accelerator=cluster.accelerator.name,
+                package=plugin.package,
+            )
+        )
     unnamed = to_be_named(engine, start.name, start.draft if start.draft in command else "")
-    notes = [*start.notes, *unnamed, *more_notes]
-    return joined("\n", [command, *(Message("# {note}", note=note) for note in notes)])
+    return command, [*start.notes, *unnamed]
+
+
+def _with_notes(commands: list[str], notes: list[str]) -> str:
+    return joined("\n", [*commands, *(Message("# {note}", note=note) for note in notes)])

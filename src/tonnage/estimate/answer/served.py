@@ -29,6 +29,7 @@ from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import HOUR
 from tonnage.runtimes import serving_runtime
+from tonnage.runtimes.parts.start import Roles
 from tonnage.spec import Cluster, ServingPlan
 
 # ---- What serving costs and draws: an hour of the machines, and a million tokens of it.
@@ -147,6 +148,12 @@ def served(
 ) -> Served:
     """Figures of the block `serving`, and the bill of an hour."""
     launch: str | UnsetType = UNSET
+    if plan.tier.kv_offload:
+        from tonnage.estimate.serving_time.kv_tier import sized_plan
+        from tonnage.estimate.serving_time.times import pool_tokens
+
+        pool = pool_tokens(model, plan, cluster, memory, usable, wanted.load)
+        plan = sized_plan(model, plan, cluster, memory, pool, question)
     if is_mlx(storage(model, plan.weights)) and not serving_runtime(plan.engine, plan.engine_version).mlx:
         question.warn(
             Message(
@@ -156,7 +163,9 @@ def served(
             )
         )
     else:
-        launch = launch_command(model, plan, cluster, *_how_to_split(plan, wanted))
+        roles = _roles(plan, wanted)
+        notes = () if roles else _how_to_split(plan, wanted)
+        launch = launch_command(model, plan, cluster, *notes, roles=roles)
     longest: Term | UnsetType = UNSET
     if any(rank.per_token.value for rank in memory.ranks):
         longest = longest_context(model, plan, cluster, memory, usable)
@@ -196,6 +205,17 @@ def served(
     if fits and _is_said(load, question) and (compared := _beside_hosted(model, figures, made_bill, wanted)):
         figures = replace(figures, hosted=compared)
     return Served(figures=figures, bill=made_bill, speed=speed)
+
+
+def _roles(plan: ServingPlan, wanted: ReplicaLoad) -> Roles | None:
+    """Prefill and decode servers, where they are apart and the engine starts them so."""
+    number, total = wanted.prefill_replicas or 0, int(plan.data_parallel_size)
+    if not number or number >= total:
+        return None
+    from tonnage.estimate.serving_time.split import transfer_of
+
+    transfer = transfer_of(plan, wanted.kv_transfer)
+    return Roles(prefill=number, decode=total - number, transfer=transfer) if transfer else None
 
 
 def _how_to_split(plan: ServingPlan, wanted: ReplicaLoad) -> tuple[str, ...]:

@@ -44,6 +44,7 @@ class ReplicaLoad(Struct, frozen=True, kw_only=True):
     seed: int
     requests: "Requests | None" = None
     prefill_replicas: int | None = None
+    kv_transfer: str | None = None
 
     @property
     def is_open(self) -> bool:
@@ -191,9 +192,24 @@ def asked(
     _count("prefill_replicas", load.prefill_replicas)
     if load.prefill_replicas is not None:
         q.put("prefill_replicas", load.prefill_replicas, "given")
+    elif load.kv_transfer is not None:
+        raise NotApplicable(
+            Message(
+                "{@kv_transfer} is of prefill and decode replicas: add {@prefill_replicas}. Got {transfer}.",
+                transfer=shown(load.kv_transfer),
+            ),
+            "kv_transfer",
+            ("prefill_replicas",),
+        )
     if load.seed is not None and not 0 <= load.seed < 2**32:
         raise InvalidInput("{@seed} must be from 0 to {number:,}. Got {seed}.", number=2**32 - 1, seed=load.seed)
     simulate = bool(load.simulate or load.trace or percentile != "mean")
+    if simulate and plan.tier.kv_offload:
+        raise InvalidPlan(
+            "{@kv_offload} has means alone, no simulation: leave out {@simulate}, {@percentile} and {@trace}, or "
+            "{@kv_offload}. Got {place}.",
+            place=plan.tier.kv_offload,
+        )
     for name in ("num_requests", "seed"):
         if getattr(load, name) is not None and not simulate:
             raise NotApplicable(
@@ -216,6 +232,7 @@ def asked(
         seed=load.seed or 0,
         requests=lengths_given.requests,
         prefill_replicas=load.prefill_replicas,
+        kv_transfer=load.kv_transfer,
     )
 
 

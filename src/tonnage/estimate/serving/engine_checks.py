@@ -20,6 +20,7 @@ SETTINGS = (
     "speculative",
     "layers_on_accelerator",
     "expert_layers_on_host",
+    "kv_offload",
 )
 
 

@@ -8,13 +8,14 @@ from tonnage.estimate.step.rank import Stage, layer_count
 from tonnage.formulas import engines as e
 from tonnage.formulas import memory as f
 from tonnage.formulas import serving as g
-from tonnage.kernel.formula import Number
+from tonnage.kernel.formula import Number, is_any
 from tonnage.kernel.message import Message
 from tonnage.kernel.part_names import CUDA_CONTEXT, CUDA_GRAPHS, LEFT_UNUSED
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import MIB
 from tonnage.ops import MLP, Attention, Head, LatentAttention, MoE
-from tonnage.runtimes import Cells, Reserve, ServingRuntime
+from tonnage.runtimes import Cells, Reserve, ServingRuntime, serving_runtime
+from tonnage.runtimes.parts.plugins import Plugin, plugin_for
 from tonnage.spec import Accelerator, ServingPlan
 
 # ---- Parts of a replica's memory: llama.cpp's compute and host buffers, and adapters that an engine holds.
@@ -84,9 +85,10 @@ def _inner(block: Block) -> int:
 
 
 def adapters(plan: ServingPlan, stage: Stage, t: Number, width: float) -> Term:
-    """Low-rank pairs beside every matrix of the layers but routed experts; tensor ranks share the side that they
-    share of the matrix.
+    """Low-rank pairs beside every matrix of the layers, of routed experts where the engine has slots for them; tensor
+    ranks share the side that they share of the matrix.
     """
+    of_experts = serving_runtime(plan.engine, plan.engine_version).adapts_experts
     parts = [
         Term.product(
             Message("{block}s", block=block.name),
@@ -97,7 +99,7 @@ def adapters(plan: ServingPlan, stage: Stage, t: Number, width: float) -> Term:
                 e.adapter_bytes,
                 A=plan.adapters.lora_adapters,
                 rank=plan.adapters.lora_rank,
-                x=_adapted(block, t),
+                x=adapted(block, t) + (_adapted_experts(block, plan, t) if of_experts else 0),
                 w=width,
             ),
         )
@@ -106,8 +108,21 @@ def adapters(plan: ServingPlan, stage: Stage, t: Number, width: float) -> Term:
     return Term.sum("adapters", *parts, unit="bytes")
 
 
-def _adapted(block: Block, t: Number) -> Number:
-    """Numbers that the matrices of a layer take and give, on one of t tensor ranks."""
+def _adapted_experts(block: Block, plan: ServingPlan, t: Number) -> Number:
+    """The same of the routed experts on a rank: expert ranks share them, else tensor ranks the side inside of each."""
+    total: Number = 0
+    ep = plan.expert_parallel_size
+    inside = 1 if is_any(ep > 1) else t
+    for weight in block.weights():
+        if weight.split == "expert" and weight.quantizable:
+            number = weight.num_parameters / (weight.rows * weight.columns) / ep
+            down = weight.name.rpartition(".")[0].endswith(ROWS_CUT)
+            total += number * (weight.columns / inside + weight.rows if down else weight.columns + weight.rows / inside)
+    return total
+
+
+def adapted(block: Block, t: Number) -> Number:
+    """Numbers that the matrices of a layer but its routed experts take and give, on one of t tensor ranks."""
     total: Number = 0
     for weight in block.weights():
         if not weight.quantizable or weight.split == "expert":
@@ -208,22 +223,26 @@ class Overhead:
     def __init__(self, model: Model, engine: ServingRuntime, plan: ServingPlan, accelerator: Accelerator | None):
         self.engine, self.plan, self.accelerator = engine, plan, accelerator
         self.share = memory_share(engine, plan, model, accelerator)
+        self.plugin = plugin_for(engine.plugins, accelerator)
         self.tensor = plan.tensor_parallel_size * plan.attention_data_parallel_size
 
     def beside(self, stage: Stage, weights: Term, activations: Term) -> Term:
         """Fixed amounts, and what the engine leaves free."""
         engine = self.engine
-        captured = self._captured(stage)
+        captured, graphs = self._captured(stage), self._graphs_name()
         parts = [
             *self._measured(self._process_name(), 0 if self._has_no_context() else engine.process),
             *self._measured(collective_buffers(self._vendor()), self._communicators()),
-            *self._measured(CUDA_GRAPHS, captured if engine.graphs_in_share else 0),
+            *self._measured(graphs, captured if engine.graphs_in_share else 0),
         ]
-        outside = self._measured(CUDA_GRAPHS, 0 if engine.graphs_in_share else captured)
+        outside = self._measured(graphs, 0 if engine.graphs_in_share else captured)
         fixed = sum(part.value for part in parts)
         return Term.sum(
             "runtime overhead", *parts, *self._left_free(fixed, outside, weights, activations), unit="bytes"
         )
+
+    def _graphs_name(self) -> str:
+        return self.plugin.graphs if self.plugin is not None else CUDA_GRAPHS
 
     def _vendor(self) -> str:
         return self.accelerator.vendor if self.accelerator is not None else "NVIDIA"
@@ -249,7 +268,7 @@ class Overhead:
 
     def _captured(self, stage: Stage) -> int:
         """What captured graphs take for the layers of a stage."""
-        if self.plan.enforce_eager:
+        if self.plan.enforce_eager or (self.plugin is not None and (not self.plugin.graphs or self.plugin.graph_share)):
             return 0
         per_layer, more = self.engine.graph_layers
         mixed = sum(count for block, count in stage.layers if any(isinstance(op, MoE) for op in block.ops))
@@ -264,6 +283,8 @@ class Overhead:
         engine, share = self.engine, self.share
         if self.accelerator is None or share is None:
             return outside
+        if self.plugin is not None and self.plugin.graph_share is not None:
+            return self._of_free(self.plugin, share, fixed + weights.value + activations.value)
         usable = self.accelerator.memory.usable_bytes - (self.plan.reserve_bytes if engine.share_of != "total" else 0)
         if engine.share_of == "static":
             dynamic = e.dynamic_bytes
@@ -294,3 +315,25 @@ class Overhead:
         maker = str(engine.version).partition(" ")[0]
         unused = Message(LEFT_UNUSED, engine=maker, setting=engine.setting)
         return [*inside, Term.max(unused, rest, *outside)]
+
+    def _of_free(self, plugin: Plugin, share: float, used: Number) -> list[Term]:
+        """What a plugin leaves of the memory that is free once the model ran: its share counts of that alone, and a
+        part of the share is for graphs.
+        """
+        assert self.accelerator is not None and plugin.graph_share is not None
+        usable = self.accelerator.memory.usable_bytes
+        maker = str(self.engine.version).partition(" ")[0]
+        parts = [
+            Term.of(
+                Message(LEFT_UNUSED, engine=maker, setting=self.engine.setting),
+                e.unshared_bytes,
+                source=plugin.source,
+                U=usable,
+                u=share,
+                M=used,
+            )
+        ]
+        if not self.plan.enforce_eager:
+            graphs = e.plugin_graphs_bytes
+            parts.append(Term.of(plugin.graphs, graphs, U=usable, u=share, M=used, p=plugin.graph_share))
+        return parts

@@ -13,6 +13,7 @@ from tonnage.estimate.options.machine import arithmetic_of, site_of, stated_link
 from tonnage.estimate.options.run_options import rate
 from tonnage.estimate.plan.rule import Facts, check, check_positions, check_size, divisors, expert_counts, near_sizes
 from tonnage.estimate.plan.validity import EXPERTS, HEADS, LAYERS, shares_heads
+from tonnage.estimate.serving.beside import settings_beside
 from tonnage.estimate.serving.engine_checks import (
     check_cache,
     check_format,
@@ -64,8 +65,9 @@ COUNTS = (
     "draft_tokens",
     "lora_adapters",
     "lora_rank",
+    "lora_active",
+    "lora_on_host",
 )
-RANK = 16  # of adapters of which nobody says it: vLLM's max_lora_rank
 WORKSTATION_BANDWIDTH = 2 * 8 * 5600e6  # bytes a second of two channels, each 8 bytes wide, of DDR5-5600
 
 
@@ -125,7 +127,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         host_bandwidth=_host_bandwidth(cluster, o, q),
         **stated_links(o.inter_node_bandwidth, o.intra_node_bandwidth, q),
         **_on_host(model, o, q),
-        **_beside(model, o, q, engine),
+        **settings_beside(model, o, q, engine),
     )
     check_cache(model, plan.kv_cache or "", engine, cluster.accelerator)
     if engine.reserve is not None:
@@ -177,31 +179,6 @@ def _host_bandwidth(cluster: Cluster, o: ServingOptions, q: Question) -> float |
         )
     )
     return float(q.take("host_bandwidth", None, WORKSTATION_BANDWIDTH))
-
-
-def _beside(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime) -> dict[str, Any]:
-    """Drafts and adapters."""
-    settings: dict[str, Any] = {}
-    if any(getattr(o, name) is not None for name in ("speculative", "draft_tokens", "draft_model", "acceptance")):
-        from tonnage.estimate.serving.drafts import drafts
-
-        settings = drafts(model, o, q, engine)
-    if o.lora_adapters is not None:
-        q.warn(
-            "adapters are counted in memory alone: the time of their products, which grows with those in "
-            "use, is not in the times."
-        )
-        settings["lora_adapters"] = q.put("lora_adapters", o.lora_adapters, "given")
-        settings["lora_rank"] = q.take("lora_rank", o.lora_rank, RANK, "default", "vLLM's max_lora_rank")
-    elif o.lora_rank is not None:
-        raise NotApplicable(
-            Message(
-                "{@lora_rank} is that of {@lora_adapters}, which are not said. Got {lora_rank}.", lora_rank=o.lora_rank
-            ),
-            "lora_rank",
-            ("lora_adapters",),
-        )
-    return settings
 
 
 def _concurrency(replicas: int, o: ServingOptions, q: Question) -> int:

@@ -41,6 +41,7 @@ class Spent(NamedTuple):
     kernels: Number
     exchanges: Number
     engine: Number
+    adapters: Number = 0.0
 
     @property
     def seconds(self) -> Number:
@@ -302,7 +303,21 @@ class PassTime:
             kernels,
             self._exchanges(work, tokens, a),
             0.0,
+            self._adapters(work, tokens, (prompt_tokens + decoded) / checked),
         )
+
+    def _adapters(self, work: Work, tokens: Number, most: Number) -> Number:
+        """Products of LoRA adapters, two for each matrix or those that are multiplied as one: shrink and expand, of all
+        adapters at once (vllm/lora/ops/triton_ops). `most`: requests that can each have one of their own.
+        """
+        adapters = self.plan.adapters
+        if not adapters.lora_adapters:
+            return 0.0
+        used = minimum(adapters.lora_active or adapters.lora_adapters, maximum(most, 1))
+        pairs = adapters.lora_rank * work.adapted
+        read = memory_seconds.evaluate(M=used * pairs * ACTIVATION, W=self.bandwidth, u=self._reads(False))
+        math = 2 * tokens * pairs / (self._wide_peak * self._share(self._wide, False)) if self.knows_prompts else 0.0
+        return maximum(read, math) + 2 * work.adapted_products * self.rates.product * self.engine.floors
 
     # ---- products ----
 

@@ -42,6 +42,9 @@ class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     caches: float = 1.0
 
 
+OTHER_KINDS = ("npu", "tpu")  # of accelerators: neither GPUs nor processors
+
+
 class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that passes are fitted with.
 
@@ -101,11 +104,13 @@ class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def around(self, quantity: str, seconds: float, chip: Accelerator) -> tuple[float, float] | None:
         """The error band of a time of this chip, by rows that the rates had not seen: those of machines like it, or of
-        a whole generation where none of its own was measured. None where there is none. `quantity`: ttft_seconds or
-        tpot_seconds.
+        a whole generation where none of its own was measured; twice over where it is neither a GPU nor a processor,
+        whose kernels are others. None where there is none. `quantity`: ttft_seconds or tpot_seconds.
         """
-        band = (self.bands if self.is_measured(chip) else self.unseen).get(quantity)
-        return (seconds * band.low, seconds * band.high) if band else None
+        is_measured = self.is_measured(chip)
+        band = (self.bands if is_measured else self.unseen).get(quantity)
+        times = 2 if not is_measured and chip.kind in OTHER_KINDS else 1
+        return (seconds * band.low**times, seconds * band.high**times) if band else None
 
     def _earlier(self, name: str) -> list[tuple[tuple[int, ...], Engine]]:
         """What an engine was before a version, such as ((0, 8), rates)."""

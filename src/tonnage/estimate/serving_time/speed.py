@@ -8,13 +8,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.documents.serving import ServingDocument
+from tonnage.documents.serving import KVOffloadDocument, ServingDocument
 from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load import Policy
 from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.serving.memory import ServingMemory
 from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
+from tonnage.estimate.serving_time.rates import OTHER_KINDS
 from tonnage.estimate.serving_time.times import Drafted, ServingTimes, pass_time, policy, pool_tokens, times
 from tonnage.estimate.site.terms import Correction, calibrated, calibration_note
 from tonnage.formulas import passes as f
@@ -36,6 +37,7 @@ PASS_PARTS = {  # names of the fields of Spent that have another name in the fie
     "kernels": "kernel launches",
     "exchanges": "communication",
     "engine": "scheduler",
+    "adapters": "LoRA adapters",
 }
 NOTHING = 1e-4  # of a time: what is left of a closed form that has nothing to say
 
@@ -91,11 +93,33 @@ def serving_speed(
         question.warn(
             calibration_note({name.upper(): served.corrections.get(name) for name in ("ttft", "tpot")}), first=True
         )
-    if "cache_hit_rate" in question and replica.pool is not None and replica_load.load.cached_tokens:
+    if (
+        "cache_hit_rate" in question
+        and not plan.tier.kv_offload
+        and replica.pool is not None
+        and replica_load.load.cached_tokens
+    ):
         _note_prefixes(replica.pool, served, replica_load.load, question)
     speed = speed_of(replica, plan, cluster, served, replica_load)
+    if plan.tier.kv_offload:
+        speed = replace(speed, figures=replace(speed.figures, kv_offload=_offload(replica, plan, memory, replica_load)))
     bands = _bands(replica.clock, speed.figures) | _own_bands(served, plan)
     return replace(speed, figures=replace(speed.figures, **bands))
+
+
+def _offload(
+    replica: Replica, plan: ServingPlan, memory: ServingMemory, replica_load: ReplicaLoad
+) -> KVOffloadDocument[Term]:
+    """What is said of caches beside the accelerators, and of loading them against computing them again."""
+    from tonnage.estimate.serving_time.kv_tier import offload_figures
+
+    prompt, cached = replica_load.load.input_tokens, replica_load.load.cached_tokens
+    recomputed = 0.0
+    if cached and replica.clock.knows_prompts:
+        whole, rest = (prompt_pass(replica.clock, replica.policy, prompt, held) for held in (0, cached))
+        recomputed = float(whole.seconds - rest.seconds)
+    known = cached if recomputed > 0 else 0
+    return offload_figures(_checks(replica.clock), plan, memory, known, recomputed)
 
 
 def replica_of(
@@ -166,7 +190,15 @@ def _notes(
             )
         )
         return
-    if not _checks(clock).is_measured:
+    if not _checks(clock).is_measured and cluster.accelerator.kind in OTHER_KINDS:
+        question.warn(
+            Message(
+                "there are no published runs on {chip} to fit rates to: the times use the efficiency of GPUs, whose "
+                "kernels are others, and their error band is as wide twice over.",
+                chip=chip,
+            )
+        )
+    elif not _checks(clock).is_measured:
         question.warn(
             Message(
                 "there are no published runs on {chip} to fit rates to: the times use the efficiency of other "
@@ -309,8 +341,16 @@ def speed_of(
         return Speed(figures=figures, times=served, replica=replica)
     own = prompt_pass(clock, replica.policy, prompt, load.cached_tokens)
     first = _pass(PREFILL, own, prompt_tokens=max(prompt - load.cached_tokens, 1))
+    loading = 0.0
+    if plan.tier.kv_offload and load.cached_tokens:
+        from tonnage.estimate.serving_time.kv_tier import load_seconds
+
+        loading = float(load_seconds(checks, load.cached_tokens))
     first_alone = Term.sum(
-        "TTFT of one user alone", first, *_some(_walked("request overhead", clock.engine.arrive, {}))
+        "TTFT of one user alone",
+        first,
+        *_some(_walked("request overhead", clock.engine.arrive, {})),
+        *_some(_walked("KV cache loaded", loading, {})),
     )
     rates = _rates(plan, cluster, served, steady, replica_load, prompt, answer)
     ttft = _ttft(served, steady, first)
@@ -450,8 +490,11 @@ def _ttft(served: ServingTimes, steady: _Steady, own: Term) -> Term | None:
         return None
     overhead, correction = served.around_seconds, served.corrections.get("ttft")
     ttft = served.ttft_seconds if correction is None else served.ttft_seconds / correction.factor
-    waits = ttft - own.value - overhead
+    loaded, swapped = float(served.loaded_seconds), float(served.swapped_seconds)
+    waits = ttft - own.value - overhead - loaded - swapped
     parts = [_walked("request overhead", overhead, {})] if overhead else []
+    parts += [steady.term("KV cache loaded", loaded, "seconds")] if loaded else []
+    parts += [steady.term("LoRA adapters loaded", swapped, "seconds")] if swapped else []
     if abs(waits) > NOTHING * ttft:
         parts.append(steady.term("queueing and batching", waits, "seconds"))
     return calibrated(Term.sum(TTFT, own, *parts), correction)

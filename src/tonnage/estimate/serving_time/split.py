@@ -15,15 +15,17 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.load import mean_lengths, steady
 from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.load.shape import where
+from tonnage.estimate.serving_time.kv_tier import cache_bytes
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
 from tonnage.estimate.serving_time.service_level import STEP, Waits, largest_rate, level_document, warn_of_limits
 from tonnage.estimate.serving_time.speed import Speed
 from tonnage.estimate.serving_time.times import around_seconds, pass_time, policy
 from tonnage.estimate.serving_time.work import Work
 from tonnage.formulas import service as h
+from tonnage.formulas.time import transfer_seconds
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number, is_any, minimum
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.part_names import TPOT, TTFT
 from tonnage.kernel.term import Term
 from tonnage.runtimes import serving_runtime
@@ -34,11 +36,15 @@ NAMES = {
     "ttft_seconds": (TTFT, "seconds"),
     "tpot_seconds": (TPOT, "seconds"),
     "end_to_end_seconds": ("end-to-end latency", "seconds"),
-    "transfer_seconds": ("a prompt's cache on its way", "seconds"),
     "tokens_per_second": ("output tokens per second", "tokens/s"),
     "requests_per_second": ("requests per second", "requests/s"),
     "largest_rate": ("requests per second, at most", "requests/s"),
 }
+# What people call what carries caches.
+TRANSFERS = {"nixl": "NIXL", "mooncake": "Mooncake", "mori": "MORI", "ucx": "UCX", "mpi": "MPI"}
+# UCX, on which NIXL runs too, takes NVLink between GPUs of a node (UCX_TLS cuda_ipc); Mooncake and MORI send by RDMA
+# unless told otherwise (SGLang, docs/advanced_features/pd_disaggregation.md: NVLink Transport Configuration).
+INSIDE_A_NODE = ("nixl", "ucx", "mpi")
 ROUNDS = 60  # halvings: the rate of so many users, to the last digit of a number
 
 
@@ -65,18 +71,30 @@ class SplitTimes(Struct, frozen=True, kw_only=True):
     output_tokens_per_second: Number
     transfer_seconds: Number
     largest_rate: Number
+    #: Of TTFT: prefill and its queue, and what lies outside of passes.
+    prefill_seconds: Number
+    overhead_seconds: Number
+    #: Of a prompt's cache, that a rank sends.
+    transfer_bytes: Number
 
 
 def split_times(
-    model: Model, prompts: Side, answers: Side, load: Load, rates: ServingRates | None = None
+    model: Model,
+    prompts: Side,
+    answers: Side,
+    load: Load,
+    rates: ServingRates | None = None,
+    transfer: str = "",
 ) -> SplitTimes:
-    """Times of requests whose prompts are computed by `prompts` and whose answers by `answers`."""
+    """Times of requests whose prompts are computed by `prompts` and whose answers by `answers`. `transfer`: what
+    carries the caches, as `transfer_of` has it.
+    """
     for name, side in (("prompts", prompts), ("answers", answers)):
         if is_any(side.replicas < 1):
             raise InvalidPlan(
                 "replicas of {name} must be at least 1. Got {replicas}.", name=name, replicas=side.replicas
             )
-    pools = _Split(model, prompts, answers, load, rates or serving_rates())
+    pools = _Split(model, prompts, answers, load, rates or serving_rates(), transfer)
     if load.requests_per_second is not None:
         return pools.at(load.requests_per_second)
     users = load.concurrency or 1
@@ -90,38 +108,43 @@ def split_times(
 
 
 class _Split:
-    def __init__(self, model: Model, prompts: Side, answers: Side, load: Load, rates: ServingRates):
+    def __init__(self, model: Model, prompts: Side, answers: Side, load: Load, rates: ServingRates, transfer: str = ""):
         self.load, self.sides = load, (prompts, answers)
         self.passes = [pass_time(model, side.plan, side.cluster, rates) for side in self.sides]
         self.rules = [policy(side.plan, side.cluster.accelerator, side.pool_tokens) for side in self.sides]
         alone = replace(load, concurrency=None)
         # prefill makes the first token; who answers finds all of the prompt but its last token in the cache
         self.loads = (replace(alone, output_tokens=1), replace(alone, cached_tokens=load.input_tokens - 1))
-        self.transfer = self._transfer(self.passes[0].works, prompts)
+        self.sent = self._sent(self.passes[0].works, prompts)
+        self.transfer = self._transfer(prompts, transfer)
         first, second = (self._steady(n, 1e-9).largest_rate * side.replicas for n, side in enumerate(self.sides))
         self.largest = minimum(first, second) * (1 - 1e-6)
 
     def _steady(self, n: int, rate: Number):  # type: ignore[no-untyped-def]
         return steady(self.passes[n], self.rules[n], replace(self.loads[n], requests_per_second=rate))
 
-    def _transfer(self, works: tuple[Work, ...], side: Side) -> Number:
-        """Seconds in which every rank sends its part of a prompt's cache to its like."""
-        s = self.load.input_tokens
-        sent: Number = sum(work.state_bytes / 2 for work in works)
-        for work in works:
-            for attending in work.attending:
-                sent = sent + attending.layers * attending.bytes * (
-                    s if attending.window is None else minimum(s, attending.window)
-                )
-        return Network(side.cluster, stated=side.plan.links).send(
-            sent / side.plan.pipeline_parallel_size, side.cluster.accelerators_per_node
-        )
+    def _transfer(self, side: Side, transfer: str) -> Number:
+        """Seconds in which every rank sends its part of a prompt's cache to its like: over the network, or inside of
+        the only node where the transfer takes its links, or where it has no network that is known.
+        """
+        cluster = side.cluster
+        if cluster.num_nodes > 1:
+            return Network(cluster, stated=side.plan.links).send(self.sent, cluster.accelerators_per_node)
+        if transfer not in INSIDE_A_NODE and cluster.node is not None and cluster.node.outside is not None:
+            of_two = replace(cluster, num_nodes=2)
+            return Network(of_two, stated=side.plan.links).send(self.sent, cluster.accelerators_per_node)
+        return Network(cluster, stated=side.plan.links).send(self.sent, cluster.accelerators_per_node - 1)
+
+    def _sent(self, works: tuple[Work, ...], side: Side) -> Number:
+        """Bytes of a prompt's cache that a rank sends."""
+        return cache_bytes(works, self.load.input_tokens, side.plan)
 
     def at(self, rate: Number) -> SplitTimes:
         """At so many requests a second."""
         first, second = (self._steady(n, rate / side.replicas) for n, side in enumerate(self.sides))
         _, answer = mean_lengths(self.load)
-        ttft = first.ttft + self.transfer + around_seconds(self.passes[0], first.tpot)
+        overhead = around_seconds(self.passes[0], first.tpot)
+        ttft = first.ttft + self.transfer + overhead
         return SplitTimes(
             ttft_seconds=ttft,
             tpot_seconds=second.tpot,
@@ -130,6 +153,9 @@ class _Split:
             output_tokens_per_second=h.answered_tokens_per_second.evaluate(X=rate, O=answer),
             transfer_seconds=self.transfer,
             largest_rate=self.largest,
+            prefill_seconds=first.ttft,
+            overhead_seconds=overhead,
+            transfer_bytes=self.sent,
         )
 
 
@@ -147,6 +173,7 @@ class SplitReplicas(Struct, frozen=True, kw_only=True, eq=False):
     load: Load
     rates: "_Split"
     times: SplitTimes
+    transfer: str
 
 
 def split_replicas(
@@ -158,14 +185,33 @@ def split_replicas(
     number, total = int(replica_load.prefill_replicas or 0), int(plan.data_parallel_size)
     _check(plan, replica_load, number, total)
     prompts, answers = (Side(plan, cluster, replicas, pool) for replicas in (number, total - number))
-    load = _of_all(replica_load)
+    load, transfer = _of_all(replica_load), transfer_of(plan, replica_load.kv_transfer)
     return SplitReplicas(
         prefill=number,
         decode=total - number,
         load=load,
-        rates=_Split(model, prompts, answers, load, serving_rates()),
-        times=split_times(model, prompts, answers, load),
+        rates=_Split(model, prompts, answers, load, serving_rates(), transfer),
+        times=split_times(model, prompts, answers, load, transfer=transfer),
+        transfer=transfer,
     )
+
+
+def transfer_of(plan: ServingPlan, asked: str | None) -> str:
+    """What carries caches from prefill to decode replicas: as asked, else the engine's default; "" where nothing is
+    known of it. UnknownName for one that the engine does not have.
+    """
+    engine = serving_runtime(plan.engine, plan.engine_version)
+    if asked is None:
+        return engine.transfers[0] if engine.transfers else ""
+    if asked not in engine.transfers:
+        raise InvalidPlan(
+            "{@kv_transfer}: {version} has {transfers} ({source}). Got {asked}.",
+            version=engine.version,
+            transfers=listed(engine.transfers) if engine.transfers else "none that is known",
+            source=engine.transfers_source or engine.source,
+            asked=asked,
+        )
+    return asked
 
 
 def _check(plan: ServingPlan, replica_load: ReplicaLoad, number: int, total: int) -> None:
@@ -180,6 +226,12 @@ def _check(plan: ServingPlan, replica_load: ReplicaLoad, number: int, total: int
             "{number} and {draft_tokens}.",
             number=number,
             draft_tokens=plan.drafting.draft_tokens,
+        )
+    if plan.tier.kv_offload:
+        raise InvalidPlan(
+            "{@prefill_replicas} and {@kv_offload} together are not timed: leave one out. Got {number} and {place}.",
+            number=number,
+            place=plan.tier.kv_offload,
         )
     if replica_load.simulate:
         raise InvalidPlan(
@@ -213,7 +265,8 @@ def _of_all(replica_load: ReplicaLoad) -> Load:
 
 def split_figures(split: SplitReplicas) -> SplitDocument[Term]:
     """Figures of the block `split`; times are null where the queue grows without end."""
-    terms = {name: _term(split, name) for name in NAMES}
+    terms = {name: _term(split, name) for name in NAMES} | {"ttft_seconds": _ttft(split)}
+    terms["transfer_seconds"] = _transfer_term(split)
     return SplitDocument(prefill_replicas=split.prefill, decode_replicas=split.decode, **terms)
 
 
@@ -221,6 +274,27 @@ def _term(split: SplitReplicas, name: str) -> Term | None:
     title, unit = NAMES[name]
     value = getattr(split.times, "output_tokens_per_second" if name == "tokens_per_second" else name)
     return _by(title, value, unit, split) if isfinite(value) else None
+
+
+def _ttft(split: SplitReplicas) -> Term | None:
+    """TTFT with its parts: prefill with its queue, the cache on its way, and what lies outside of passes."""
+    if not isfinite(float(split.times.ttft_seconds)):
+        return None
+    return Term.sum(
+        TTFT,
+        _by("prefill and its queue", float(split.times.prefill_seconds), "seconds", split),
+        _transfer_term(split),
+        _by("request overhead", float(split.times.overhead_seconds), "seconds", split),
+    )
+
+
+def _transfer_term(split: SplitReplicas) -> Term:
+    """Bytes of a prompt's cache by what the link carries of them a second, its latency in it."""
+    sent, seconds = float(split.times.transfer_bytes), float(split.times.transfer_seconds)
+    name: str = "KV cache transfer"
+    if split.transfer:
+        name = Message("KV cache transfer ({transfer})", transfer=TRANSFERS.get(split.transfer, split.transfer))
+    return Term.of(name, transfer_seconds, source=SOURCE, M=sent, W=sent / seconds if seconds else 1.0)
 
 
 def _by(title: str, value: float, unit: str, split: SplitReplicas) -> Term:
@@ -245,7 +319,8 @@ def speed_of_split(split: SplitReplicas, speed: Speed, plan: ServingPlan, cluste
     rate = min(float(held.requests_per_second), float(held.largest_rate))
     output = Term.of("output tokens per second", h.answered_tokens_per_second, X=rate, O=answer)
     everything = Term.of("input and output tokens per second", h.all_tokens_per_second, X=rate, s=prompt, O=answer)
-    named = {name: _term(split, name) for name in ("ttft_seconds", "tpot_seconds", "end_to_end_seconds")}
+    named = {name: _term(split, name) for name in ("tpot_seconds", "end_to_end_seconds")}
+    named = {"ttft_seconds": _ttft(split), **named}
     chip = cluster.accelerator
     bands = {
         name.replace("_seconds", "_band"): (rates.around(name, term.value, chip) or UNSET) if term else UNSET

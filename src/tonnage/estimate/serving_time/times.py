@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate.load import Policy, Steady, mean_lengths, steady
+from tonnage.estimate.load.shape import where
 from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import ServingMemory, draft_plan, serving_memory
 from tonnage.estimate.serving.placement import drafting, uses_own_layers
@@ -18,6 +19,7 @@ from tonnage.estimate.site.terms import Correction
 from tonnage.formulas import passes as f
 from tonnage.formulas import service as h
 from tonnage.formulas import serving as g
+from tonnage.formulas.load import cold_share
 from tonnage.kernel.formula import Number, exp, maximum, minimum
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Accelerator, Cluster, Load, ServingPlan
@@ -95,6 +97,10 @@ class ServingTimes(Struct, frozen=True, kw_only=True, eq=False):
     running: Number
     largest_rate: Number
     around_seconds: Number
+    #: Of TTFT, in which cached tokens come from host memory, disks or a store.
+    loaded_seconds: Number = 0
+    #: Of TTFT, in which LoRA adapters come from host memory: the mean of all requests.
+    swapped_seconds: Number = 0
     tokens_each: Number
     decode: Spent
     steady: Steady
@@ -241,7 +247,77 @@ def times(passes: PassTime | Drafted, rules: Policy, load: Load, rounds: int | N
         decode=passes.spent(0, 0, state.running, state.running * context),
         steady=state,
     )
+    if passes.plan.tier.kv_offload and load.cached_tokens:
+        found = _loaded(found, passes, load)
+    if passes.plan.adapters.lora_on_host > passes.plan.adapters.lora_adapters:
+        found = _swapped(found, passes.checks if isinstance(passes, Drafted) else passes, load)
     return found if passes.site is None else _corrected(found, passes.site.of(load), returns=returns)
+
+
+def _loaded(found: ServingTimes, passes: PassTime | Drafted, load: Load) -> ServingTimes:
+    """The times where cached tokens come from host memory, disks or a store: TTFT is later by the loading and the wait
+    for other requests' loading, and the links answer no more requests than they load.
+    """
+    from tonnage.estimate.serving_time.kv_tier import load_seconds, wait_seconds
+
+    checks = passes.checks if isinstance(passes, Drafted) else passes
+    loading, first = load_seconds(checks, load.cached_tokens), found.ttft_seconds
+    if first is None:
+        return found
+    tail = h.later_tokens_seconds.evaluate(O=found.answer_tokens, tau=found.tpot_seconds)
+    rate = found.requests_per_second
+    if load.requests_per_second is None:  # users who wait for their answers ask less often
+        rate = minimum(rate / (1 + loading / (first + tail)), 1 / loading)
+        later = loading + wait_seconds(rate, loading)
+        full = rate * loading >= FULL_LINK
+        ttft = where(full, maximum(first + loading, (load.concurrency or 1) / rate - tail), first + later)
+    else:
+        later = loading + wait_seconds(rate, loading)
+        ttft = where(rate * loading < 1, first + later, float("inf"))
+    slower = rate / found.requests_per_second
+    return replace(
+        found,
+        ttft_seconds=ttft,
+        loaded_seconds=ttft - first,
+        end_to_end_seconds=ttft + tail,
+        requests_per_second=rate,
+        output_tokens_per_second=found.output_tokens_per_second * slower,
+        running=found.running * slower,
+        largest_rate=minimum(found.largest_rate, 1 / loading),
+    )
+
+
+def _swapped(found: ServingTimes, passes: PassTime, load: Load) -> ServingTimes:
+    """The times where requests ask for adapters of which some are in host memory: theirs waits for its adapter, and the
+    pass in which it is copied waits too (vllm/v1/worker/lora_model_runner_mixin.py: set_active_loras, before the pass).
+    """
+    from tonnage.estimate.serving_time.adapters import swap_seconds
+
+    adapters = passes.plan.adapters
+    cold = float(cold_share.evaluate(A=adapters.lora_adapters, n_copies=adapters.lora_on_host))
+    swap = swap_seconds(passes)
+    if found.ttft_seconds is None or not cold:
+        return found
+    waits: Number = cold * swap
+    tail = h.later_tokens_seconds.evaluate(O=found.answer_tokens, tau=found.tpot_seconds)
+    stretched = 1 + found.requests_per_second * waits
+    ttft, later = found.ttft_seconds + waits, tail * stretched
+    slower: Number = 1
+    if load.requests_per_second is None:
+        slower = (ttft + later) / (found.ttft_seconds + tail)
+    return replace(
+        found,
+        ttft_seconds=ttft,
+        tpot_seconds=found.tpot_seconds * stretched,
+        end_to_end_seconds=ttft + later,
+        swapped_seconds=waits,
+        requests_per_second=found.requests_per_second / slower,
+        output_tokens_per_second=found.output_tokens_per_second / slower,
+        largest_rate=found.largest_rate / stretched,
+    )
+
+
+FULL_LINK = 0.9  # of the time that links load: beyond it users wait for them, and not they for users
 
 
 def _corrected(found: ServingTimes, corrections: Mapping[str, Correction], *, returns: bool) -> ServingTimes:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Block, Model
+from tonnage.estimate.serving.overhead import adapted
 from tonnage.estimate.serving.weights.storage import OUTSIDE, Storage, is_gguf_type, loaded_storage
 from tonnage.estimate.step.rank import Group, Shares, Stage, share, stages
 from tonnage.kernel.formula import Number, minimum
@@ -108,6 +109,9 @@ class Work(Struct, frozen=True, eq=False, kw_only=True):
     latents: int
     reduced: Number
     layers: int
+    #: Numbers that matrices with adapters take and give, and the matrices that an engine multiplies as one.
+    adapted: Number = 0
+    adapted_products: int = 0
 
     @property
     def dense_bytes(self) -> Number:
@@ -148,6 +152,7 @@ class _Counting:
     def __init__(self, model: Model, plan: ServingPlan, peaks: tuple[str, ...], stored: Storage, kv_bytes: float):
         self.model, self.plan, self.peaks, self.stored, self.kv_bytes = model, plan, peaks, stored, kv_bytes
         self.t = plan.tensor_parallel_size
+        self.adapts = bool(plan.adapters.lora_adapters)
         ranks = self.t * plan.attention_data_parallel_size
         self.shares = Shares(self.t, plan.expert_parallel_size, ranks / plan.expert_parallel_size)
         engine = serving_runtime(plan.engine, plan.engine_version)
@@ -170,7 +175,12 @@ class _Counting:
         latents = 0
         recurrences: Number = 0
         reduced: Number = 0
+        wrapped: Number = 0
+        wrapped_products = 0
         for block, count in stage.layers:
+            if self.adapts:
+                wrapped = wrapped + count * adapted(block, self.t)
+                wrapped_products += count * _adapted_products(block, self.model.hidden_size)
             is_left = self.engine.evaluates_caches and _keeps_no_cache(block)
             for op in block.ops:
                 self._products(head if is_left else dense, op, block, count)
@@ -201,6 +211,8 @@ class _Counting:
             latents=latents,
             reduced=reduced,
             layers=sum(count for _, count in stage.layers),
+            adapted=wrapped,
+            adapted_products=wrapped_products,
         )
 
     # ---- products ----
@@ -363,6 +375,16 @@ def _sizes(
     else:
         chosen = _multiplied(op, is_table=block is None)
     return tuple((weight, sum(stored.bytes_of(weight, place) for place in places) / len(places)) for weight in chosen)
+
+
+def _adapted_products(block: Block, hidden_size: int) -> int:
+    """Matrices of a layer with adapters, those that are multiplied as one counted once."""
+    count, before = 0, None
+    for weight in block.weights():
+        if weight.quantizable and weight.split != "expert":
+            count += not _joins(before, weight, hidden_size)
+            before = weight
+    return count
 
 
 def _joins(before: Weight | None, weight: Weight, hidden_size: int) -> bool:

@@ -74,6 +74,16 @@ class LoadOptions(Options, frozen=True, kw_only=True):
             default="all do both",
         ),
     ] = None
+    kv_transfer: Annotated[
+        str | None,
+        option(
+            "what carries caches from prefill to decode replicas: nixl, mooncake, mori, ucx, mpi",
+            word,
+            unit="name",
+            default="the engine's own: nixl of vllm and tensorrt-llm, mooncake of sglang",
+            known=("nixl", "mooncake", "mori", "ucx", "mpi"),
+        ),
+    ] = None
     spread: Annotated[
         float | None,
         option(

@@ -230,10 +230,51 @@ class ServingOptions(Options, frozen=True, kw_only=True):
     lora_rank: Annotated[
         int | None, option("rank of the adapters", size, short=("--max-lora-rank",), unit="rank", default="16")
     ] = None
+    lora_active: Annotated[
+        int | None,
+        option(
+            "adapters that the running requests use at the same time",
+            size,
+            unit="adapters",
+            default="all that are held",
+        ),
+    ] = None
+    lora_on_host: Annotated[
+        int | None,
+        option(
+            "adapters in host memory, all asked for equally often, from which others come to the GPU",
+            size,
+            short=("--max-cpu-loras", "--max-loaded-loras"),
+            unit="adapters",
+            default="those that are held on the GPU",
+        ),
+    ] = None
+    kv_offload: Annotated[
+        str | None,
+        option(
+            "where KV caches of prefixes are kept that leave the GPU, with --cache-hit-rate the time to load them",
+            word,
+            short=("--kv-offloading",),
+            unit="place",
+            default="nowhere",
+            choices=("host", "disk", "store"),
+            lists_choices=True,
+        ),
+    ] = None
+    kv_offload_size: Annotated[
+        int | None,
+        option(
+            "bytes of it for each replica",
+            parse_bytes,
+            short=("--kv-offloading-size",),
+            unit="bytes",
+            default="host: twice the KV cache of the GPUs; disk: the node's drives",
+        ),
+    ] = None
     storage_read_bandwidth: Annotated[
         float | str | None,
         option(
-            "bytes a second that a node reads weights at, such as 6GB/s",
+            "bytes a second that a node reads weights, and KV caches on disk, at, such as 6GB/s",
             parse_rate,
             unit="bytes/s",
             default="its own drives",

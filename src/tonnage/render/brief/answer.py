@@ -22,6 +22,7 @@ from tonnage.render.brief.words import (
     NEXT,
     NOTE,
     ONE_FIX,
+    ROUTER,
     TWO_FIXES,
     add_more,
     add_notes,
@@ -157,16 +158,42 @@ def _add_nearest(page: Page, document: Mapping[str, Any]) -> None:
         page.field("note", text, drop=NOTE)
 
 
+def add_launch(page: Page, launch: str, drop: int = 0) -> None:
+    """The command that starts it; of servers of another role what differs, and the router's command; notes, which may
+    be left out.
+    """
+    first, *others = worded(launch).splitlines()
+    if any("  # " in line for line in others):
+        first, *others = [line for line in (first, *others) if "  # " in line or line.startswith("# ")]
+    page.command("start", first.partition("  # ")[0])
+    for line in others:
+        command, mark, role = line.partition("  # ")
+        if not mark:
+            page.field("", line.strip(), drop=drop)
+        elif differing := _differing(first, command):
+            page.field("", say("# {role}: the same with `{options}`", role=role, options=differing))
+        else:
+            page.command("", command, drop=ROUTER)
+
+
+def _differing(first: str, command: str) -> str:
+    """Options of a command that the first one does not have; "" where another program is started."""
+    known, (program, *options) = {option.strip() for option in _options(first)}, _options(command)
+    return " ".join(f"--{option}" for option in options if option not in known) if program in known else ""
+
+
+def _options(command: str) -> list[str]:
+    """The program, and each option with its value, of a command without the comment on its role."""
+    return command.partition("  # ")[0].split(" --")
+
+
 def _add_commands(page: Page, document: Mapping[str, Any], *, fits: bool, serves: bool) -> None:
     """The command that starts it, or the best fix to try; the following question; where to look further."""
     launch = document.get("serving", {}).get("launch")
     near = document.get("nearest_miss")
     missed = fits and bool(document["verdict"].get("missed"))
     if fits and launch and not missed:
-        first, *notes = worded(launch).splitlines()
-        page.command("start", first)
-        for note in notes:
-            page.field("", note.strip(), drop=LAUNCH_NOTE)
+        add_launch(page, launch, drop=LAUNCH_NOTE)
     change: Mapping[str, Any] | None = None
     if not fits and (fix := first_fix(document)):
         change = fix["change"]

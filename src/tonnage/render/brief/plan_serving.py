@@ -10,6 +10,7 @@ from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import money, significant
 from tonnage.language import say, say_as, worded
+from tonnage.render.brief.answer import add_launch
 from tonnage.render.brief.bar import add_bar, memory_parts
 from tonnage.render.brief.layout import MAX_LINES, Column, Page, Runs
 from tonnage.render.brief.numbers import count, seconds, seconds_change, target, with_band
@@ -84,10 +85,7 @@ def plan_page(document: Mapping[str, Any], best: Mapping[str, Any] | None, memor
     add_notes(page, [*document["warnings"], *(best["warnings"] if best else ())], most=1, drop=PLAN_NOTE)
     page.blank()
     if best is not None and (launch := best["serving"].get("launch")):
-        first, *notes = worded(launch).splitlines()
-        page.command("start", first)
-        for note in notes:
-            page.field("", note.strip())
+        add_launch(page, launch)
     if document.get("command"):
         page.command("next", _command(document), drop=NEXT)
     add_more(page)
@@ -166,6 +164,12 @@ def _subject(document: Mapping[str, Any]) -> str:
     return say("{what}; {load}", what=what, load=_load(question))
 
 
+def _replicas(plan: Mapping[str, Any]) -> str:
+    """How many there are; of prefill and decode where they are apart, as in 2P 6D."""
+    prefill, total = plan["prefill_replicas"], plan["replicas"]
+    return f"{prefill}P {total - prefill}D" if prefill else str(total)
+
+
 def _command(document: Mapping[str, Any]) -> str:
     """The question of the best plan by itself; one accelerator needs no sizes of 1 to be told."""
     command = str(document["command"]).replace("--concurrency ", "--users ")
@@ -199,6 +203,7 @@ def _table(page: Page, plans: Sequence[Mapping[str, Any]], question: Mapping[str
         _machine(plan) + (f" {UNMEASURED}" if unmeasured else "")
         for plan, unmeasured in zip(plans, unknown, strict=True)
     ]
+    apart = any(plan["prefill_replicas"] for plan in plans)
     spreads = [" ".join(f"{short}{plan[name]}" for name, short in SPREAD if plan[name] > 1) for plan in plans]
     columns: list[tuple[Column, list[str]]] = [
         (Column("", "l"), [str(place) for place in range(1, len(plans) + 1)]),
@@ -206,7 +211,7 @@ def _table(page: Page, plans: Sequence[Mapping[str, Any]], question: Mapping[str
         (Column(say("engine"), "l", keep=2), _differ([plan["engine"] for plan in plans])),
         (Column(say("weights"), "l", keep=7), [_stored(plan) for plan in plans]),
         (Column(say("spread"), "l", keep=3), spreads if any(spreads) else []),
-        (Column(say("replicas"), keep=1), _differ([str(plan["replicas"]) for plan in plans], same="1")),
+        (Column(say("replicas"), keep=4 if apart else 1), _differ([_replicas(plan) for plan in plans], same="1")),
         (Column("TTFT", keep=5), ttft),
         (Column("TPOT", keep=6), tpot),
         (Column(say_as("column", "tokens/s"), keep=4), [significant(plan["tokens_per_second"]) for plan in plans]),

@@ -118,6 +118,8 @@ def add_serving(page: Page, document: Mapping[str, Any], opened: Sequence[Term],
             _add_cause(page, document, opened)
         return
     _add_room(page, document)
+    if tier := serving.get("kv_offload"):
+        page.field("tier", offload_text(tier, value_of(document["question"], "cached_tokens")))
     if only == "room":
         return
     if "tpot_seconds" in serving and not (level and not level["met"]):
@@ -239,6 +241,26 @@ def _add_room(page: Page, document: Mapping[str, Any]) -> None:
     if level and level["met"]:
         text = say("; ").join([text, *_within_targets(serving)])
     page.field("room", text, drop=ROOM)
+
+
+def offload_text(tier: Mapping[str, Any], cached: int | None) -> str:
+    """What a tier beside the GPUs holds, and how long a hit takes to come back against computing it again."""
+    places = {"host": say("host memory"), "disk": say("disks"), "store": say("a store")}
+    text = say(
+        "{place} for {tokens} tokens of KV cache a replica",
+        place=places[tier["place"]],
+        tokens=many(tier["capacity_tokens"]["value"]),
+    )
+    if "load_seconds" not in tier or not cached:
+        return say("; ").join((text, say("`--cache-hit-rate` says how much of a prompt comes from there")))
+    loading = say(
+        "{cached} cached tokens load in {load}, computing them again takes {again} (faster from {rate} GB/s a GPU)",
+        cached=count(cached),
+        load=seconds(tier["load_seconds"]["value"]),
+        again=seconds(tier["recompute_seconds"]["value"]),
+        rate=significant(tier["break_even_bandwidth"]["value"] / 1e9),
+    )
+    return say("; ").join((text, loading))
 
 
 def _room_of_split(split: Mapping[str, Any], tokens: float, held: float, context: int) -> str:

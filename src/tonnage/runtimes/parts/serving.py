@@ -15,7 +15,8 @@ from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import Registry
 from tonnage.kernel.units import KIB, MIB
 from tonnage.runtimes.parts.base import LAST_LISTED
-from tonnage.runtimes.parts.start import Start
+from tonnage.runtimes.parts.plugins import Plugin
+from tonnage.runtimes.parts.start import Roles, Start
 from tonnage.spec import Accelerator
 
 
@@ -237,6 +238,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     #: By precision of weights the generations that have no kernels for it.
     too_old: Mapping[str, tuple[str, ...]] = {}
     too_old_source: str = ""
+    #: Packages of others with which it runs on accelerators that it has no kernels for.
+    plugins: tuple[Plugin, ...] = ()
     #: Its default context by the memory of all accelerators: (bytes from, tokens), the most first.
     context_steps: tuple[tuple[int, int], ...] = ()
     #: How a pipeline deals out layers.
@@ -354,6 +357,18 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     check_cache: Callable[["ServingRuntime", Model, str, Accelerator], None] | None = None
     #: Writes the command that starts it.
     launch: Callable[[Start], str] | None = None
+    #: Slots of adapters have room for those of routed experts too.
+    adapts_experts: bool = False
+    #: What carries KV caches from prefill servers to decode servers (disaggregated serving), its default first; empty:
+    #: it starts no such servers.
+    transfers: tuple[str, ...] = ()
+    #: Where it says so.
+    transfers_source: str = ""
+    #: Writes the command of the router before such servers.
+    router: Callable[[Roles], str] | None = None
+    #: Where it keeps KV caches of prefixes beside the accelerators: host, disk, store.
+    kv_tiers: tuple[str, ...] = ()
+    kv_tiers_source: str = ""
     #: One server has several copies of the model, as many as a node has room for, or all of the plan.
     copies_in_server: Literal["", "one-node", "all-nodes"] = ""
     #: What a user should know of weights in a precision on an accelerator; "" where there is nothing to say.

@@ -16,6 +16,8 @@ Words = list[str]
 HUB = "MODEL"  # stands in a command where the model has no name that a loader knows
 FIRST = "FIRST-NODE"  # the address of the node of rank 0
 RANK = "NODE-RANK"  # from 0
+HERE = "THIS-NODE"  # the address of the node on which a command runs
+PREFILL, DECODE = "prefill", "decode"
 KV_WORDS: Mapping[str, str] = {"fp8-e4m3": "fp8_e4m3", "fp8-e5m2": "fp8_e5m2", "nvfp4": "nvfp4", "mxfp8": "mxfp8"}
 
 
@@ -56,11 +58,25 @@ class Spread(Struct, frozen=True, kw_only=True):
         )
 
 
+class Roles(Struct, frozen=True, kw_only=True):
+    """Servers that compute prompts alone and servers that decode alone, and what carries caches between them."""
+
+    prefill: int
+    decode: int
+    transfer: str
+
+    def addresses(self, role: str, port: int) -> list[str]:
+        """host:port of each server of a role, the hosts as names to be replaced."""
+        number = self.prefill if role == PREFILL else self.decode
+        return [f"{role.upper()}-{each}:{port}" for each in range(1, number + 1)]
+
+
 class Start(Struct, frozen=True, kw_only=True):
     """What is started: `name` of the checkpoint, `file` if it is a GGUF file, `words` with which its weights are
     loaded, where it runs;
     `place`: as a loader finds the model, `draft`: the one that drafts; `engine`: its version. `notes`: what the
-    writer has to tell besides.
+    writer has to tell besides. `role`: prefill or decode of disaggregated serving, "" where a server does both;
+    `transfer`: what carries the caches between them.
     """
 
     model: Model
@@ -74,6 +90,33 @@ class Start(Struct, frozen=True, kw_only=True):
     words: Words
     spread: Spread
     notes: Words
+    role: str = ""
+    transfer: str = ""
+
+    @property
+    def shares_experts_widely(self) -> bool:
+        """Whether a server of one role has ranks with requests of their own that exchange tokens for the experts of a
+        layer (wide expert parallelism). Servers that do both are started with the engine's default.
+        """
+        plan = self.plan
+        return bool(self.role) and plan.expert_parallel_size > 1 and plan.attention_data_parallel_size > 1
+
+    def note_dispatch(self) -> None:
+        """Memory that no term counts."""
+        self.notes.append(
+            Message("The buffers of {library} on each GPU are not in the memory above.", library=self.dispatches_by)
+        )
+
+    @property
+    def dispatches_by(self) -> str:
+        """The library of the kernels that dispatch tokens to experts and combine their outputs on these accelerators;
+        "" where none is known. DeepEP, README.md: Ampere (SM80) within a node, Hopper (SM90) and later with RDMA.
+        ROCm/mori, README.md: MI300X and later.
+        """
+        chip = self.cluster.accelerator
+        if chip.vendor == "NVIDIA" and "fp8" in chip.dense_flops and chip.scale_up is not None:
+            return "deepep"
+        return "mori" if chip.vendor == "AMD" and "fp8" in chip.dense_flops else ""
 
     @property
     def predicts(self) -> bool:

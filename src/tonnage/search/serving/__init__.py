@@ -78,7 +78,7 @@ def plan_serving(
         tpot=wait("tpot", load.tpot),
         users=_users(options, load, objective, question),
     )
-    if space.searches_users and "disaggregation" in wanted.vary:
+    if space.searches_users and ("disaggregation" in wanted.vary or load.prefill_replicas):
         raise InvalidInput(
             "disaggregation is searched for a load that is given: add users or a {@request_rate}. "
             "Got {--goal} {objective} alone.",
@@ -120,11 +120,7 @@ def _check(options: ServingOptions, load: LoadOptions) -> None:
             "simulates the plan that is found. Got {percentile}.",
             percentile=shown(load.percentile),
         )
-    if load.prefill_replicas is not None:
-        raise InvalidInput(
-            "{@prefill_replicas} are searched with {--vary} disaggregation. Got {prefill_replicas}.",
-            prefill_replicas=load.prefill_replicas,
-        )
+    check_size("prefill_replicas", load.prefill_replicas)
     if load.request_rate is not None and not 1e-9 <= load.request_rate <= 1e9:
         raise InvalidInput(
             "{@request_rate} must be from 1e-09 to 1e+09. Got {request_rate:g}.", request_rate=load.request_rate
@@ -214,6 +210,9 @@ def _say(space: Space, wanted: Goal, question: Question) -> None:
         question.put("max_accelerators", wanted.most, "given")
     if wanted.vary:
         question.put("vary", ", ".join(sorted(wanted.vary)), "given")
+    for name in ("prefill_replicas", "kv_transfer"):
+        if getattr(space.load, name) is not None:
+            question.put(name, getattr(space.load, name), "given")
     for name in (
         "engine",
         "weights",

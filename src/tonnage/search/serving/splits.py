@@ -6,7 +6,7 @@ from contextlib import suppress
 import numpy as np
 from msgspec.structs import replace
 
-from tonnage.estimate.serving_time.split import Side, split_times
+from tonnage.estimate.serving_time.split import Side, split_times, transfer_of
 from tonnage.kernel.errors import MissingDatum
 from tonnage.search.serving.machines import wires
 from tonnage.search.serving.rows import Rows
@@ -32,8 +32,10 @@ def split_rows(space: Space, rows: Rows, at: list[int]) -> Iterator[Rows]:
 
 
 def _split_prompts(space: Space, rows: Rows, group: list[int]) -> Rows:
-    index = np.concatenate([np.full(rows.layouts[row].replicas - 1, row) for row in group])
-    prefill = np.concatenate([np.arange(1, rows.layouts[row].replicas) for row in group])
+    held = space.load.prefill_replicas
+    ways = [np.array([held]) if held else np.arange(1, rows.layouts[row].replicas) for row in group]
+    index = np.concatenate([np.full(len(numbers), row) for row, numbers in zip(group, ways, strict=True)])
+    prefill = np.concatenate(ways)
     layouts = [rows.layouts[row]._replace(prefill=int(number)) for row, number in zip(index, prefill, strict=True)]
     replicas = np.array([layout.replicas for layout in layouts])
     replica = rows.replica
@@ -41,7 +43,8 @@ def _split_prompts(space: Space, rows: Rows, group: list[int]) -> Rows:
     prompts, answers = (
         Side(rows.plan, cluster, number, replica.pool if replica else None) for number in (prefill, replicas - prefill)
     )
-    times = split_times(space.model, prompts, answers, _total_load(space, rows))
+    transfer = transfer_of(rows.plan, space.load.kv_transfer)
+    times = split_times(space.model, prompts, answers, _total_load(space, rows), transfer=transfer)
     every = index, slice(None)
     return Rows(
         plan=rows.plan,

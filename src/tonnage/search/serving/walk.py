@@ -160,6 +160,8 @@ class Search:
 
     def _of_kind(self, kind: Kind, engine: str, stored: str) -> Iterator[Config]:
         queues = serving_runtime(engine, self.space.options.engine_version or "").queues
+        if self.space.load.prefill_replicas and not queues:  # it hands no caches on
+            return
         for split in sizes(self.space, kind.machine, engine):
             for batch in batches(self.space, queues):
                 yield Config(kind, engine, stored, split, batch)
@@ -192,6 +194,7 @@ class Search:
                 layout
                 for number, clusters in machine.layouts(ranks, self.space.most)
                 if users is None or number <= users
+                if number > (self.space.load.prefill_replicas or 0)
                 for layout in self._cheaper(number, clusters)
             ]
         return self._layouts[key]
@@ -278,7 +281,7 @@ class Search:
         self.configurations += 1
         number = len(layouts) * self._users(config.engine)
         if self._splits(config):
-            number += sum(layout.replicas - 1 for layout in layouts)
+            number = sum(map(self._ways, layouts)) + (0 if self.space.load.prefill_replicas else number)
         self.tally.consider(number)
         why = self._ruled_out(config, layouts, least)
         if why == l.BEATEN:
@@ -341,18 +344,23 @@ class Search:
     def _walk(self, config: Config, layouts: list[Layout]) -> None:
         own, usual = self.own(config.kind.machine)
         for rows in blocks(self.space, config, layouts):
-            self._judge(rows, config, own, usual)
+            if not self.space.load.prefill_replicas:
+                self._judge(rows, config, own, usual)
             if self._splits(config) and rows.replica is not None:
                 self._part(rows, config, own, usual)
 
     def _splits(self, config: Config) -> bool:
         """Whether prompts on replicas of their own are searched too."""
         return (
-            "disaggregation" in self.space.goal.vary
+            ("disaggregation" in self.space.goal.vary or bool(self.space.load.prefill_replicas))
             and serving_runtime(config.engine, self.space.options.engine_version or "").queues
             and not self.space.options.draft_tokens
             and not self.space.options.speculative
         )
+
+    def _ways(self, layout: Layout) -> int:
+        """Ways to part its replicas into prefill and decode."""
+        return 1 if self.space.load.prefill_replicas else layout.replicas - 1
 
     def _part(self, rows: Rows, config: Config, own: str, usual: str) -> None:
         """Prompts on replicas of their own: so many layouts at once, those that can be the best first."""
@@ -367,8 +375,8 @@ class Search:
                         config, self._order(config, self._value(rows.layouts[row]), is_split=True), is_split=True
                     )
                 ]
-                number = sum(rows.layouts[row].replicas - 1 for row in left) - sum(
-                    rows.layouts[row].replicas - 1 for row in at
+                number = sum(self._ways(rows.layouts[row]) for row in left) - sum(
+                    self._ways(rows.layouts[row]) for row in at
                 )
                 self.pruned += number
                 self.tally.remove(l.BEATEN, number)

@@ -18,6 +18,8 @@ OPERATOR = (
     "--data-parallel-size-local",
     "--data-parallel-address",
     "--distributed-executor-backend",
+    "--disaggregation-mode",
+    "--host",
 )
 
 
@@ -32,7 +34,8 @@ def manifest(w: PlannedRun) -> str:
         )
     if plan.engine == "vllm":
         check_experts(w)
-    arguments = _arguments(str(w.answer.serving.launch), plan)
+    launch = str(w.answer.serving.launch).splitlines()
+    arguments = _arguments(launch[0], plan)
     prefill = int(w.question.get("prefill_replicas") or 0)
     replicas = int(plan.data_parallel_size)
     if prefill >= replicas:
@@ -45,7 +48,8 @@ def manifest(w: PlannedRun) -> str:
     parts: list[tuple[str, str, int, list[str]]] = [("Frontend", "frontend", 1, [])]
     if prefill:
         mode = "--disaggregation-mode"
-        parts.append(("decode", "decode", replicas - prefill, [*arguments, mode, "decode"]))
+        decoding = _arguments(launch[1], plan) if "  # decode" in launch[1] else arguments
+        parts.append(("decode", "decode", replicas - prefill, [*decoding, mode, "decode"]))
         parts.append(("prefill", "prefill", prefill, [*arguments, mode, "prefill"]))
     else:
         parts.append(("worker", "worker", replicas, arguments))
@@ -58,7 +62,7 @@ def manifest(w: PlannedRun) -> str:
 
 def _arguments(launch: str, plan: ServingPlan) -> list[str]:
     """The options of the engine's own command."""
-    words = shlex.split(launch.partition("\n")[0])
+    words = shlex.split(launch.partition("  # ")[0])
     while words and "=" in words[0] and not words[0].startswith("-"):
         words.pop(0)
     if plan.engine == "vllm":
