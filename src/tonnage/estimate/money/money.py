@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tonnage.catalogue.offers import Rates, cheapest, compared, in_usd, of_named_instance, of_named_provider, offers, rate
+from tonnage.catalogue.offers import (
+    Rates,
+    cheapest,
+    compared,
+    in_usd,
+    of_named_instance,
+    of_named_provider,
+    offers,
+    rate,
+)
 from tonnage.catalogue.prices import DOLLARS, Price, is_stale, staleness
 from tonnage.formulas import cost as c
 from tonnage.formulas import energy as e

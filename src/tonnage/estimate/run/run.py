@@ -101,7 +101,9 @@ def run(
     productive = Term.product("productive time", "seconds", steps, step_time)
     seconds = Term.ratio("time of the run", "seconds", productive, failures.goodput)
     _note_last(failures, productive, seconds, question)
-    runs = seconds.value * (failures.runs_share.value if failures.runs_share else 1)  # nothing fails while training waits
+    runs = seconds.value * (
+        failures.runs_share.value if failures.runs_share else 1
+    )  # nothing fails while training waits
     expected = Term.of("failures on the way", f.failures_expected, tau=runs, MTBF=failures.between_failures.value)
     note_failures(failures, expected, options, question)
     paid = plan.world_size + spare_accelerators(options, cluster)
