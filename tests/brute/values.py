@@ -18,15 +18,12 @@ COMPANIONS: dict[str, tuple[str, ...]] = {
     "trainable_layers": ("--method", "freeze"),
     **dict.fromkeys(
         (
-            "checkpoint_interval",
-            "checkpoint_seconds",
-            "accelerator_mtbf",
-            "restart_seconds",
-            "repair_seconds",
-            "deadline",
+            *("checkpoint_interval", "checkpoint_seconds", "accelerator_mtbf", "restart_seconds", "deadline"),
+            *("failures", "checkpoint_tier", "spares", "elastic"),
         ),
         ("--tokens", "100B"),
     ),
+    "repair_seconds": ("--tokens", "100B", "--spares", "2"),
     "epochs": ("--dataset-tokens", "1B"),
     "dataset_tokens": ("--epochs", "2"),
     **dict.fromkeys(("budget", "budget_accelerator_hours"), ("--price-per-accelerator-hour", "2")),

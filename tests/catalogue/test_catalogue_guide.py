@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tonnage.catalogue import accelerators, acceptance, api_prices, grids, models, nodes, prices, skypilot
+from tonnage.catalogue import accelerators, acceptance, api_prices, failures, grids, models, nodes, prices, skypilot
 from tonnage.catalogue.accelerators import LinkForm
 from tonnage.cli import main
 from tonnage.kernel.errors import InvalidInput
@@ -25,6 +25,8 @@ FORMS = [
     api_prices.ApiPrice,
     acceptance.Method,
     acceptance.AcceptanceFact,
+    failures.FailureRate,
+    failures.Cause,
     skypilot.Name,
     grids.Grid,
     models.ModelFile,
@@ -70,11 +72,15 @@ def directory(tmp_path, monkeypatch):
     api_prices.forget()
     grids.grids.cache_clear()
     acceptance.method.cache_clear()
+    failures.failure_rate.cache_clear()
+    failures.rate_of_generation.cache_clear()
     yield tmp_path
     prices.forget()
     api_prices.forget()
     grids.grids.cache_clear()
     acceptance.method.cache_clear()
+    failures.failure_rate.cache_clear()
+    failures.rate_of_generation.cache_clear()
 
 
 def test_the_guide_has_an_example_for_every_kind_at_its_place():
@@ -85,6 +91,7 @@ def test_the_guide_has_an_example_for_every_kind_at_its_place():
         "prices",
         "api_prices",
         "acceptance",
+        "failures",
         "grids",
     ]
 
@@ -92,7 +99,10 @@ def test_the_guide_has_an_example_for_every_kind_at_its_place():
 def test_the_examples_of_the_guide_load(directory):
     for place, load in zip(
         PLACES,
-        (accelerators.load, nodes.load, models.load, prices.load, api_prices.load, acceptance.load, grids.load),
+        (
+            *(accelerators.load, nodes.load, models.load, prices.load, api_prices.load),
+            *(acceptance.load, failures.load, grids.load),
+        ),
         strict=True,
     ):
         assert load(directory / place)

@@ -166,3 +166,17 @@ def test_the_rate_of_the_generation_is_taken_and_said():
     assert question["failures"]["value"] == "rsc-1"
     assert "Kokolis2024" in question["failures"]["why"]
     assert "failures" not in tonnage.train("llama-3.1-8b", on="8xh100", tokens="1B").to_dict()["question"]
+
+
+def test_nothing_fails_while_training_waits_for_a_node():
+    run = run_of(spares=2)
+    share = children(run["goodput"])["time with enough nodes"]
+    assert share < 0.6
+    expected = run["seconds"]["value"] * share / run["time_between_failures"]["value"]
+    assert run["failures"]["value"] == pytest.approx(expected)
+
+
+def test_a_long_run_says_its_computing_its_goodput_and_whose_rate_of_failures():
+    text = " ".join(tonnage.train(**LLAMA).text().split())
+    assert "(94.1 d of computing, goodput 93 %, 787 failures at the rate of llama-3)" in text
+    assert "of computing" not in tonnage.train("llama-3.1-8b", on="8xh100", tokens="1B").text()

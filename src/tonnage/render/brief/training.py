@@ -156,6 +156,14 @@ def _cost(document: Mapping[str, Any]) -> str:
     return say("{text} ({price})", text=text, price=price) if price else text
 
 
+def _with_failures(document: Mapping[str, Any], usd: float | None) -> float | None:
+    """What tokens of a move cost, with the share of the time that failures and checkpoints take of this run."""
+    run = document.get("run", {})
+    if usd is None or "seconds" not in run:
+        return usd
+    return float(usd * run["seconds"]["value"] / run["productive_seconds"]["value"])
+
+
 def usd_per_million(document: Mapping[str, Any]) -> float | None:
     """USD of a million tokens; None where no price is known."""
     cost, run, step = document.get("cost"), document.get("run", {}), document.get("step_time")
@@ -182,7 +190,7 @@ def training_change(document: Mapping[str, Any], move: Mapping[str, Any], state:
     elif document.get("step_time") and move.get("step_seconds"):
         took = seconds_change(document["step_time"]["value"], move["step_seconds"])
         parts.append(say("{change} per step", change=took))
-    parts.append(money_change(usd_per_million(document), move.get("usd_per_million_tokens")))
+    parts.append(money_change(usd_per_million(document), _with_failures(document, move.get("usd_per_million_tokens"))))
     return with_changes(parts, move)
 
 
