@@ -344,7 +344,7 @@ class Megatron(Framework):
         tensor either way, and needs no copy by columns.
         """
         recipe = self.recipe
-        if recipe.covers != "linear" or not self.step.trains_all or self.plan.zero_stage in SHARDED:
+        if not self._setting.fp8 or not self.step.trains_all or self.plan.zero_stage in SHARDED:
             return []
         linear = linear_parameters(rank.stage, self.step.whole)
         chip = self.step.cluster.accelerator if self.step.cluster is not None else None
