@@ -142,9 +142,6 @@ def test_a_wider_teacher_has_wider_states():
         ({"objective": "grpo", "loss": "full"}, "must be tiled. Got full"),
         ({"loss": "tiled"}, "a tiled loss is TRL's"),
         ({"objective": "ppo", "loss": "tiled"}, "of objectives contrastive, dpo, online-dpo, grpo, dapo, rloo, distil"),
-            {"objective": "ppo", "loss": "tiled"},
-            "of objectives contrastive, dpo, online-dpo, grpo, dapo, rloo, distillation",
-        ),
     ],
 )
 def test_a_loss_by_tiles_is_trl_s_alone(said, words):
