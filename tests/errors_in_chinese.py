@@ -17,9 +17,9 @@ ERRORS = {
     "plan llama-3.1-8b --on 8xh100 --runtime axolotl": (
         "axolotl 运行在其他 runtime 上：此处 --runtime 应写它所用的 transformers、ddp、deepspeed 或 fsdp2。"
     ),
-    "train llama-3.1-8b --on h100 --runtime fsdp2 --float8 nvfp4": (
-        "runtime fsdp2 不估算 --float8 nvfp4，它有 none、tensorwise、rowwise、mxfp8。"
-        "Transformer Engine 的配方是：--runtime megatron 加 --precision nvfp4-te。"
+    "train llama-3.1-8b --on h100 --runtime fsdp2 --float8 blockwise": (
+        "runtime fsdp2 不估算 --float8 blockwise，它有 none、tensorwise、rowwise、mxfp8、nvfp4。"
+        "Transformer Engine 的配方是：--runtime megatron 加 --precision fp8-blockwise-te。"
     ),
     "rules ZZ": "没有叫 'ZZ' 的法则。已知 49 个名称。",
     "serve llama-3.1-8b --on h100 --max-num-batched-token 8": (

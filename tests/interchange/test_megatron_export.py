@@ -48,7 +48,7 @@ def test_a_script_is_what_bash_runs():
     [
         ({"precision": "bf16"}, "no arguments for precision bf16"),
         ({"optimizer": "adamw-8bit"}, "Got adamw-8bit"),
-        ({"method": "lora"}, "method full"),
+        ({"method": "lora"}, "sft of all weights"),
         ({"runtime": "fsdp2"}, "megatron"),
     ],
 )

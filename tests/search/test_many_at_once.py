@@ -62,6 +62,7 @@ TRAIN_ROWS = [
     # windows
     *({"model": "gemma-3-27b", "on": "8xMI300X", "sequence_length": s, "recompute": "full"} for s in (512, 2048, 8192)),
     # a time that nobody knows
+    {"model": "llama-3.2-1b", "on": "ascend-950pr"},
     *({"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB", "objective": "dpo", "micro_batch_size": b} for b in (1, 2, 3)),
     {"model": "llama-3.1-8b", "on": "1xGaudi2"},
     # a whole run, and money

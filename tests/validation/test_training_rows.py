@@ -151,7 +151,7 @@ def test_torchtitans_activation_checkpointing_is_its_recipes_where_nothing_is_sa
         ({"float8": "float8 rowwise"}, "rowwise"),
         ({"float8": "bf16"}, "none"),
         ({"float8": False}, "none"),
-        ({"precision": "MXFP8"}, "rowwise"),
+        ({"precision": "MXFP8"}, "mxfp8"),
         ({"precision": "float8 tensorwise"}, "tensorwise"),
         ({"precision": "bf16"}, None),
     ],

@@ -64,6 +64,8 @@ def _no_training_runtime(name: str) -> TonnageError:
     if tool is not None:
         return runtime_needed(tool)
     known = training_runtimes()
+    if "-" not in name:  # a typing error in "megatron" is not meant for one of its variants
+        known = tuple(each for each in known if not _variant(each))
     return unknown("training runtime", name, known, () if nearest(name, known) or not nearest(name, TOOLS) else TOOLS)
 
 

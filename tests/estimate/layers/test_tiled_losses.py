@@ -141,7 +141,7 @@ def test_a_wider_teacher_has_wider_states():
     [
         ({"objective": "grpo", "loss": "full"}, "must be tiled. Got full"),
         ({"loss": "tiled"}, "a tiled loss is TRL's"),
-        ({"objective": "ppo", "loss": "tiled"}, "of objectives dpo, online-dpo, grpo, dapo, rloo, distillation"),
+        ({"objective": "ppo", "loss": "tiled"}, "of objectives contrastive, dpo, online-dpo, grpo, dapo, rloo, distil"),
     ],
 )
 def test_a_loss_by_tiles_is_trl_s_alone(said, words):

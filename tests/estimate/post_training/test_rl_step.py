@@ -11,7 +11,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.post_training.lengths import completions, packed
 from tonnage.estimate.post_training.rollout import whole_cluster
 from tonnage.estimate.post_training.step import PostTrainingStep
-from tonnage.kernel.errors import InvalidPlan, MissingDatum
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.models import read
 from tonnage.spec import Rollout
 
@@ -217,18 +217,6 @@ def test_what_a_step_cannot_be_is_refused(said, words):
 def test_rollout_ranks_must_divide_the_accelerators():
     with pytest.raises(InvalidPlan, match="must divide the 8 accelerators"):
         _ = step(rollout_tensor_parallel_size=3).seconds
-
-
-def test_distillation_has_no_time_yet():
-    with pytest.raises(MissingDatum, match="distillation is not estimated"):
-        step(
-            objective="distillation",
-            teacher="qwen2.5-3b",
-            max_completion_length=None,
-            mean_completion_length=None,
-            prompt_length=None,
-            model="qwen2.5-1.5b",
-        )
 
 
 # ---- lengths

@@ -15,15 +15,15 @@ from tonnage.estimate.frameworks.base import (
     PlanRequest,
     dispatcher_of,
     pinned,
-    size_flags,
 )
 from tonnage.estimate.frameworks.context_parallel import METHODS, method_named
+from tonnage.estimate.frameworks.megatron_flags import SHARDED, launch_flags
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.plan.rule import LARGEST
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.communication import copies, width_of
 from tonnage.estimate.step.method import adapters_of, linear_parameters
-from tonnage.estimate.step.pipeline_layout import chunk_layers, with_predictions
+from tonnage.estimate.step.pipeline_layout import with_predictions
 from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.rank import Stage, first_of
 from tonnage.estimate.step.states import leaving, offloaded
@@ -35,9 +35,7 @@ from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import counted
-from tonnage.numerics.precisions import TRAINING_RECIPES
 from tonnage.ops import Embedding, Head, LatentAttention, MoE, Op
-from tonnage.runtimes import training_runtime
 from tonnage.runtimes.parts.megatron import buffers, ends, pipeline, prediction
 from tonnage.runtimes.parts.megatron.layers import MegatronLayers
 from tonnage.runtimes.parts.megatron.pipeline import offloadable
@@ -150,14 +148,6 @@ def _modules(text: str, o: TrainingOptions) -> str:
     return ",".join(named)
 
 
-FLAGS = {
-    "tensor_parallel_size": "--tensor-model-parallel-size",
-    "pipeline_parallel_size": "--pipeline-model-parallel-size",
-    "context_parallel_size": "--context-parallel-size",
-    "expert_parallel_size": "--expert-model-parallel-size",
-    "expert_tensor_parallel_size": "--expert-tensor-parallel-size",
-    "virtual_pipeline_size": "--num-virtual-stages-per-pipeline-rank",
-}
 # Beginnings of recipes' names -> how the tape names what Transformer Engine stores. Megatron's default of --fp8-recipe
 # is delayed.
 SCALES: Mapping[str, Recipe] = {
@@ -166,8 +156,6 @@ SCALES: Mapping[str, Recipe] = {
     "mxfp8": "mxfp8",
     "nvfp4": "nvfp4",
 }
-# What Megatron-FSDP shards (--data-parallel-sharding-strategy), by ZeRO stage.
-SHARDED = {2: "optim_grads", 3: "optim_grads_params"}
 CAPABILITIES = {"Ampere": 80, "Ada": 89, "Hopper": 90, "Blackwell": 100}
 LARGE_ON_BLACKWELL = (2, 12)  # PyTorch, pull request 175344
 WORKSPACE_SOURCE = "Transformer Engine, transformer_engine/pytorch/module/base.py: get_cublas_workspace_size_bytes"
@@ -190,7 +178,7 @@ class Megatron(Framework):
 
     @classmethod
     def launch_settings(cls, model: Model, plan: TrainingPlan) -> list[str]:
-        return [*_flags(plan), *_layout_flags(model, plan)]
+        return launch_flags(model, plan)
 
     adds_tied_gradients = False  # accumulated into the main gradient by each product
 
@@ -356,7 +344,7 @@ class Megatron(Framework):
         tensor either way, and needs no copy by columns.
         """
         recipe = self.recipe
-        if recipe.covers != "linear" or not self.step.trains_all or self.plan.zero_stage in SHARDED:
+        if not self._setting.fp8 or not self.step.trains_all or self.plan.zero_stage in SHARDED:
             return []
         linear = linear_parameters(rank.stage, self.step.whole)
         chip = self.step.cluster.accelerator if self.step.cluster is not None else None
@@ -499,66 +487,6 @@ def _dummies(
 def _hidden(model: Model, block: Block) -> int:
     """A prediction layer is in no branch, and as wide as the decoder."""
     return next((branch.hidden_size for branch in model.branches if block in branch.blocks), model.hidden_size)
-
-
-def _flags(plan: TrainingPlan) -> list[str]:
-    """Megatron-LM, megatron/training/arguments.py."""
-    flags = size_flags(plan, FLAGS)
-    if plan.expert_parallel_size > 1 and plan.expert_tensor_parallel_size == 1 and plan.tensor_parallel_size > 1:
-        flags.append("--expert-tensor-parallel-size 1")  # else it is the tensor size
-    flags += ["--sequence-parallel"] if plan.sequence_parallel and plan.tensor_parallel_size > 1 else []
-    flags += [
-        f"--micro-batch-size {plan.micro_batch_size}",
-        f"--global-batch-size {plan.global_batch_size}",
-        f"--seq-length {plan.sequence_length}",
-    ]
-    flags += ["--use-distributed-optimizer"] if plan.zero_stage else []
-    if plan.zero_stage in SHARDED:
-        flags += [
-            "--use-megatron-fsdp",
-            f"--data-parallel-sharding-strategy {SHARDED[plan.zero_stage]}",
-            "--no-gradient-accumulation-fusion",
-        ]
-    flags += _recompute_flags(plan)
-    flags += ["--tp-comm-overlap"] if plan.megatron.tp_comm_overlap else []
-    flags += ["--overlap-moe-expert-parallel-comm"] if plan.megatron.overlap_moe_expert_parallel_comm else []
-    # Without it Megatron's experts gather every token of every rank.
-    dispatched = plan.expert_parallel_size > 1
-    flags += [f"--moe-token-dispatcher-type {plan.megatron.moe_token_dispatcher_type}"] if dispatched else []
-    flags += ["--optimizer-cpu-offload"] if plan.offload.offload_optimizer == "cpu" else []
-    if plan.precision == "fp8-te":
-        return [*flags, "--bf16", "--fp8-format hybrid"]
-    return [*flags, "--fp16" if TRAINING_RECIPES[plan.precision].compute == "fp16" else "--bf16"]
-
-
-def _recompute_flags(plan: TrainingPlan) -> list[str]:
-    if plan.recompute == "full":
-        return ["--recompute-granularity full", "--recompute-method uniform", "--recompute-num-layers 1"]
-    if plan.recompute == "selective":
-        return [
-            "--recompute-granularity selective",
-            f"--recompute-modules {plan.megatron.recompute_modules.replace(',', ' ')}",
-        ]
-    return []
-
-
-def _layout_flags(model: Model, plan: TrainingPlan) -> list[str]:
-    """Megatron splits evenly, or as options say. Of one chunk a stage a layout says it: E is the embedding, t a
-    layer, L the loss. Of several chunks, whose number the layout would repeat, the sizes of the ends do, or that
-    table and head count as a layer.
-    """
-    layers = chunk_layers(model, training_runtime(plan.runtime), plan)
-    if len(set(layers)) == 1:
-        return []
-    if plan.virtual_pipeline_size == 1:
-        stages = ["t" * count for count in layers]
-        return [f"--pipeline-model-parallel-layout '{'|'.join(['E' + stages[0], *stages[1:-1], stages[-1] + 'L'])}'"]
-    ends = {"first": plan.layout.first_stage_layers, "last": plan.layout.last_stage_layers}
-    if any(ends.values()):
-        return [f"--decoder-{end}-pipeline-num-layers {size}" for end, size in ends.items() if size]
-    most = max(layers)
-    counted = {"embedding": layers[0] < most, "loss": layers[-1] < most}
-    return [f"--account-for-{end}-in-pipeline-split" for end, is_counted in counted.items() if is_counted]
 
 
 FRAMEWORKS.add("megatron", Megatron)

@@ -102,8 +102,9 @@ def runtimes_of(
 
 
 def _trains(runtime: str, options: TrainingOptions) -> bool:
+    """Whether a search tries it unasked: adapters where TRL's command starts them."""
     framework = training_runtime(runtime)
-    return options.method in (None, "full") or options.method in framework.trains
+    return options.method in (None, "full") or (options.method in framework.trains and bool(framework.trl_config))
 
 
 def _recompute(
