@@ -57,6 +57,8 @@ class Axes(TypedDict, total=False):
     rollout_accelerators: int | Sequence[int | None] | None
     rollout_tensor_parallel_size: int | Sequence[int | None] | None
     rollout_max_num_seqs: int | Sequence[int | None] | None
+    rollout_memory_share: float | Sequence[float | None] | None
+    rollout_offload: bool | Sequence[bool | None] | None
     async_steps: int | Sequence[int | None] | None
     rollout_turns: int | Sequence[int | None] | None
     tool_seconds: float | Sequence[float | None] | None

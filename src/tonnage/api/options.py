@@ -149,6 +149,14 @@ class TrainOptions(TypedDict, total=False):
     """ranks that share each matrix of the rollout engine [ranks]; default: the fewest that hold the model"""
     rollout_max_num_seqs: int | None
     """requests that a replica of the rollout engine runs at once, at most [requests]; default: the engine's own"""
+    rollout_memory_share: float | None
+    """part of the memory that the rollout engine takes while it generates, where it sleeps while training runs
+    [share]; default: 0.5, or what training leaves
+    """
+    rollout_offload: bool | None
+    """training states go to the host while the engine generates (NeMo RL; param_offload of veRL); default: on where
+    they do not fit beside the engine
+    """
     async_steps: int | None
     """steps that rollouts may be older than the weights they train: generation and training overlap from 1 on
     [steps]; default: 0
