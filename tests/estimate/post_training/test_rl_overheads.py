@@ -1,4 +1,4 @@
-"""What the loop of reinforcement learning takes beyond kernels: sleep, tensors, states on the host, factors; the band."""
+"""What the loop of reinforcement learning takes beyond kernels: sleep, tensors, states on the host; the band."""
 
 import msgspec
 import pytest
