@@ -50,6 +50,7 @@ LEFT_OUT = (
     "interchange/parts/jobs",
     "interchange/parts/engines/dynamo_writing.py",
     "interchange/parts/engines/writing.py",
+    "interchange/parts/openrlhf/write.py",
     "interchange/parts/verl/write.py",
     "formulas/__init__.py",
     "catalogue/skypilot",

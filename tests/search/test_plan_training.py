@@ -307,8 +307,8 @@ def test_a_plan_tries_the_losses_that_train_chooses_where_no_other_plan_fits():
 
 
 def test_a_search_says_why_it_cannot_rank_runs_whose_time_is_unknown():
-    with pytest.raises(MissingDatum, match=r"a search ranks plans by the time of a step.*grpo.*tonnage train"):
-        tonnage.plan_training("qwen3-8b", "4xH100-SXM-80GB", objective="grpo")
+    with pytest.raises(MissingDatum, match=r"a search ranks plans by the time of a step.*distillation.*tonnage train"):
+        tonnage.plan_training("qwen3-8b", "4xH100-SXM-80GB", objective="distillation", teacher="qwen3-14b")
 
 
 def test_plans_on_an_accelerator_that_nobody_measured_are_marked():

@@ -210,8 +210,7 @@ def training_next(document: Mapping[str, Any], *, fits: bool) -> str:
         return f"tonnage max {LARGEST[free]} {named_model(question)} --on {on}{rest}"
     keeps_machine = fits and not document["verdict"].get("missed")
     left_out = NOT_SEARCHED if keeps_machine else (*NOT_SEARCHED, "data_parallel_size")
-    is_split = objective in TIMED  # these are searched on machines that are named: they are split
-    machine = on if keeps_machine or is_split else accelerator_of(on)
+    machine = on if keeps_machine else accelerator_of(on)
     rest = asked_again(question, left_out, ASKED)
     if "tokens" in document["run"] and is_length_of_budget(question):  # a search needs the length that the budget buys
         rest += f" {flag('tokens', round(document['run']['tokens']['value']))}"
