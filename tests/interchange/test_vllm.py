@@ -521,3 +521,14 @@ def test_plans_that_vllm_has_not_are_not_written():
 def test_lengths_that_followed_from_a_context_nobody_asked_stand_in_the_comment():
     text = export("vllm", "serve", {"model": "llama-3.1-8b", "on": "h100", "output_tokens": 50}).text
     assert text.startswith("# tonnage: serve --on h100 --output-tokens 50 --input-tokens 1024\n")
+
+
+def test_a_tier_of_host_memory_and_adapters_there_are_read():
+    """vllm/config/cache.py: kv_offloading_size in GiB; vllm/config/lora.py: max_cpu_loras from max_loras on."""
+    words = ["--kv-offloading-size 64", "--enable-lora --max-loras 2 --max-cpu-loras 20"]
+    command = " ".join(["vllm serve Qwen/Qwen3-32B --tensor-parallel-size 2", *words])
+    found = read_command(command).question
+    read = {name: found[name] for name in ("kv_offload", "kv_offload_size", "lora_adapters", "lora_on_host")}
+    assert read == {"kv_offload": "host", "kv_offload_size": "64GiB", "lora_adapters": 2, "lora_on_host": 20}
+    alike = read_command(command.replace("--max-cpu-loras 20", "--max-cpu-loras 2")).question
+    assert "lora_on_host" not in alike, "all of them are on the GPU"

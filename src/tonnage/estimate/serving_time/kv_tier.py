@@ -3,9 +3,12 @@ that nodes reach over the network. How many tokens they hold, how long a hit tak
 sooner than computing it again.
 """
 
+from typing import Literal, cast
+
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
+from tonnage.documents.question import Origin
 from tonnage.documents.serving import KVOffloadDocument
 from tonnage.estimate.hardware.links import links
 from tonnage.estimate.hardware.network import Network
@@ -111,7 +114,8 @@ def sized_plan(
     """
     if not plan.tier.kv_offload:
         return plan
-    size, origin, why = plan.tier.kv_offload_bytes, "given", ""
+    origin: Origin = "given"
+    size, why = plan.tier.kv_offload_bytes, ""
     copies = max(cluster.accelerators_per_node // ranks_on_node(plan, cluster), 1)
     room = cluster.node.host_memory_bytes if cluster.node is not None and plan.tier.kv_offload == "host" else None
     if size is None:
@@ -173,7 +177,9 @@ def offload_figures(
     each = token_bytes(plan, memory)
     size = float(plan.tier.kv_offload_bytes or 0)
     capacity = Term.of("tokens of KV cache in the tier", f.tier_tokens, U=size, M=each or 1.0)
-    figures = KVOffloadDocument(place=plan.tier.kv_offload, capacity_tokens=capacity)
+    figures = KVOffloadDocument(
+        place=cast(Literal["host", "disk", "store"], plan.tier.kv_offload), capacity_tokens=capacity
+    )
     if not cached:
         return figures
     held = float(cache_bytes(passes.works, cached, passes.plan))

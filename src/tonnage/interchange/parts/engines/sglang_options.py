@@ -118,7 +118,7 @@ IGNORED = names("""
     kv-canary kv-canary-real-data kv-canary-sweep-interval kv-events-config load-balance-method load-format
     load-publish-endpoint load-snapshot-publish-interval log-level log-level-http log-requests log-requests-format
     log-requests-level log-requests-target lora-backend lora-drain-wait-threshold lora-eviction-policy lora-paths
-    lora-target-modules lora-strict-loading enable-lora-overlap-loading max-lora-chunk-size max-loaded-loras
+    lora-target-modules lora-strict-loading enable-lora-overlap-loading max-lora-chunk-size
     max-queued-requests media-url-max-file-size-mb mm-io-worker-num mm-processor-worker-num
     mm-preprocess-cache-size-mb model-checksum model-config-parser model-loader-extra-config modelexpress-config
     modelopt-checkpoint-restore-path modelopt-checkpoint-save-path modelopt-export-path mooncake-ib-device
@@ -339,7 +339,7 @@ COMPUTED = names("""
     model-path context-length dtype quantization kv-cache-dtype tp-size pp-size dp-size ep-size attn-dp-size nnodes
     enable-dp-attention enable-ep-moe enable-deepep-moe disable-cuda-graph chunked-prefill-size cpu-offload-gb
     enable-lora max-loras-per-batch max-lora-rank speculative-algorithm speculative-draft-model-path
-    speculative-num-steps speculative-num-draft-tokens json-model-override-args disaggregation-mode
+    speculative-num-steps speculative-num-draft-tokens json-model-override-args disaggregation-mode max-loaded-loras
 """)
 VARIABLES_IGNORED = names("""
     SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN SGLANG_USE_MODELSCOPE SGLANG_TORCH_PROFILER_DIR SGLANG_HOST_IP

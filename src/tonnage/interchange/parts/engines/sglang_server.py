@@ -184,12 +184,14 @@ def _adapters(r: Reading) -> None:
     if loads:
         deciding = [key for key in ("enable-lora", "max-loras-per-batch", "lora-paths") if r.has(key)]
         r.put("lora_adapters", count(r, "max-loras-per-batch", 8), *deciding)
+        if r.has("max-loaded-loras") and count(r, "max-loaded-loras") > count(r, "max-loras-per-batch", 8):
+            r.put("lora_on_host", count(r, "max-loaded-loras"), "max-loaded-loras")
         r.assume("max-loras-per-batch", 8)
         if r.has("max-lora-rank"):
             put_count(r, "max-lora-rank", "lora_rank")
         elif paths:
             r.unsure("lora-paths", "the rank is that of these adapters: max-lora-rank says it")
-    r.ignore(["enable-lora", "max-loras-per-batch", "max-lora-rank"], why="no adapters are loaded")
+    r.ignore(["enable-lora", "max-loras-per-batch", "max-lora-rank", "max-loaded-loras"], why="no adapters are loaded")
 
 
 OWN_LAYERS = ("nextn", "eagle")  # without a model of their own, the model's layers draft

@@ -104,7 +104,7 @@ IGNORED = names("""
     h11-max-header-count h11-max-incomplete-event-size headless hf-config-path hf-token ignore-patterns
     interleave-mm-strings io-processor-plugin jit-monitor-mode jit-monitor-verbose kv-cache-metrics
     kv-cache-metrics-sample kv-events-config load-format log-config-file log-error-stack log-level logging-config
-    lora-modules lora-target-modules master-addr master-port max-cpu-loras max-log-len max-logprobs
+    lora-modules lora-target-modules master-addr master-port max-log-len max-logprobs
     max-num-queued-reqs max-num-queued-tokens max-parallel-loading-workers media-io-kwargs middleware
     mm-hasher-algorithm mm-processor-cache-gb mm-processor-cache-type mm-processor-kwargs
     mm-shm-cache-max-object-size-mb model-loader-extra-config node-rank numa-bind numa-bind-cpus numa-bind-nodes
@@ -219,7 +219,6 @@ UNSURE = {
     "mamba-ssu-algorithm": KERNELS,
     "prefix-match-unit": NO_OPTION,
     "long-prefill-token-threshold-adaptive": NO_OPTION,
-    "kv-offloading-size": "a cache in host memory is not estimated",
     "kv-cache-dtype-skip-layers": "all layers have the same type of cache here",
     "kv-sharing-fast-prefill": NO_OPTION,
     "cpu-offload-params": "the bytes of weights_on_host are of any weights",
@@ -276,7 +275,7 @@ COMPUTED = names("""
     model max-model-len dtype quantization kv-cache-dtype data-parallel-size data-parallel-size-local nnodes
     enable-expert-parallel enforce-eager cpu-offload-gb enable-lora max-loras max-lora-rank speculative-config
     compilation-config hf-overrides rope-scaling rope-theta eplb-config kv-transfer-config optimization-level config
-    calculate-kv-scales enable-prefix-caching
+    calculate-kv-scales enable-prefix-caching kv-offloading-size max-cpu-loras
 """)
 # Variables of the environment that change neither memory nor time, beside those that are known below.
 VARIABLES_IGNORED = names("""

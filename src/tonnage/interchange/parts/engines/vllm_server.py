@@ -209,6 +209,7 @@ def _redundant(r: Reading) -> None:
 
 def _memory(r: Reading) -> None:
     put_offload(r)
+    _tier(r)
     key = "enable-prefix-caching"
     if r.has(key) and not r.flag(key):
         put_no_prefixes(r, key)
@@ -217,13 +218,28 @@ def _memory(r: Reading) -> None:
         r.put("enforce_eager", r.flag(key), key)
 
 
+def _tier(r: Reading) -> None:
+    """vllm/config/cache.py, kv_offloading_size: GiB of host memory on all ranks of a server."""
+    key = "kv-offloading-size"
+    if r.has(key):
+        gigabytes = r.number(key)
+        if gigabytes < 0:
+            raise r.wrong(key, "GiB of all ranks from 0 on")
+        if gigabytes:
+            r.put("kv_offload", "host", key)
+            r.put("kv_offload_size", f"{gigabytes:g}GiB", key)
+        r.ignore([key])
+
+
 def _adapters(r: Reading) -> None:
     if r.has("enable-lora") and r.flag("enable-lora"):
         r.put("lora_adapters", count(r, "max-loras"), "enable-lora", *(["max-loras"] if r.has("max-loras") else []))
         r.put("lora_rank", count(r, "max-lora-rank", 16), *(["max-lora-rank"] if r.has("max-lora-rank") else []))
+        if r.has("max-cpu-loras") and count(r, "max-cpu-loras") > count(r, "max-loras"):
+            r.put("lora_on_host", count(r, "max-cpu-loras"), "max-cpu-loras")
         r.assume("max-loras", 1)
         r.assume("max-lora-rank", 16)
-    r.ignore(["enable-lora", "max-loras", "max-lora-rank"], why="no adapters are loaded")
+    r.ignore(["enable-lora", "max-loras", "max-lora-rank", "max-cpu-loras"], why="no adapters are loaded")
 
 
 # vllm/config/speculative.py: fields that change neither memory nor time
