@@ -16,7 +16,7 @@ from tonnage.kernel.units import GIB, MIB
 from tonnage.ops import Attention
 from tonnage.runtimes.parts.serving import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
 from tonnage.runtimes.parts.start import FIRST, KV_WORDS, RANK, Start, offload, settings, sizes, switch
-from tonnage.spec import Accelerator
+from tonnage.spec import Accelerator, Media
 
 # vllm/engine/arg_utils.py, get_batch_defaults: those of an API server
 LIMITS = (
@@ -150,9 +150,31 @@ def launch(start: Start) -> str:
         ]
     if plan.drafting.draft_tokens:
         words.append(f"--speculative-config {quote(_drafts(start))}")
+    words += _media(plan.media, start.engine)
     words += switch(plan.chunked_prefill, "--enable-chunked-prefill", "--no-enable-chunked-prefill")
     words += switch(plan.prefix_caching, "--enable-prefix-caching", "--no-enable-prefix-caching")
     return " ".join(words)
+
+
+WITHOUT_SIZES, WITHOUT_JSON = 11, 6  # of 0.x: the limit was a number alone, and before that `image=2`
+
+
+def _media(media: Media | None, engine: str) -> list[str]:
+    """vllm/config/multimodal.py: limit_per_prompt, whose sizes are those of the images that memory is profiled with."""
+    if media is None:
+        return []
+    minor = int(engine.rpartition(".")[2])
+    counts = {
+        name: count for name, count in (("image", media.images), ("audio", int(media.audio is not None))) if count
+    }
+    if minor <= WITHOUT_JSON:
+        return [f"--limit-mm-per-prompt {','.join(f'{name}={count}' for name, count in counts.items())}"]
+    from json import dumps
+
+    settings: dict[str, int | dict[str, int]] = dict(counts)
+    if media.images and minor > WITHOUT_SIZES:
+        settings["image"] = {"count": media.images, "width": media.width, "height": media.height}
+    return [f"--limit-mm-per-prompt {quote(dumps(settings))}"]
 
 
 def _drafts(start: Start) -> str:

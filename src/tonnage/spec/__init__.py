@@ -1,6 +1,7 @@
 """What the user asks about: accelerators, nodes, a cluster, a plan. Frozen, keyword-only, in base units."""
 
 from tonnage.spec.machine import Accelerator, Cluster, Fact, Link, Memory, Node
+from tonnage.spec.media import Encoded, Media
 from tonnage.spec.plan import Plan, StatedLinks
 from tonnage.spec.serving import Drafting, HostMemory, Load, ServedAdapters, ServingPlan
 from tonnage.spec.training import (
@@ -23,12 +24,14 @@ __all__ = [
     "Cluster",
     "DeepSpeedSettings",
     "Drafting",
+    "Encoded",
     "Fact",
     "HostMemory",
     "Imbalance",
     "Kernels",
     "Link",
     "Load",
+    "Media",
     "MegatronSettings",
     "Memory",
     "Node",

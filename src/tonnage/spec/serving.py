@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from tonnage.formulas.run import accelerators_of_plan
 from tonnage.kernel.formula import Number
+from tonnage.spec.media import Media
 from tonnage.spec.plan import Plan, StatedLinks
 
 
@@ -102,6 +103,8 @@ class ServingPlan(Plan, frozen=True, kw_only=True):
     reserve_bytes: int = 0
     #: What the site's own runs correct (estimate.site.corrections); None: nothing.
     site: Any = None
+    #: Images and sounds of each request; None: text alone.
+    media: Media | None = None
 
     drafting: Drafting = Drafting()
     adapters: ServedAdapters = ServedAdapters()

@@ -23,7 +23,8 @@ from tonnage.estimate.answer.serving_notes import (
 )
 from tonnage.estimate.bands import serving_band, serving_lowest
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.load.options import LoadOptions, ReplicaLoad, asked, lengths
+from tonnage.estimate.load.media import with_media
+from tonnage.estimate.load.options import LoadOptions, ReplicaLoad, asked, lengths, media_tokens
 from tonnage.estimate.money.bill import BillOptions, Rent, rent_of_moves
 from tonnage.estimate.options.run_options import rate
 from tonnage.estimate.serving.limits import made_for, refused_by
@@ -33,6 +34,7 @@ from tonnage.estimate.serving.plans import serving_figures, serving_plan, servin
 from tonnage.estimate.serving.weights.storage import storage
 from tonnage.estimate.serving_time.load_time import load_figures
 from tonnage.estimate.serving_time.speed import Speed
+from tonnage.estimate.serving_time.towers import is_timed
 from tonnage.formulas.serving import weights_share_bytes
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.message import Message
@@ -59,7 +61,7 @@ def serve(
     """
     if model.family == "tensors":
         return _weights_alone(model, cluster, options, reserve_bytes)
-    options = replace(options, reserve_bytes=reserve_bytes)
+    options = with_media(model, replace(options, reserve_bytes=reserve_bytes), load)
     question, plan, wanted, usable = _planned(model, cluster, options, load, advise, choose)
     memory = serving_memory(model, plan, cluster.accelerator)
     asking = _Asking(model, cluster, options, load, plan, memory, usable, wanted, money)
@@ -72,7 +74,9 @@ def serve(
         asking = _Asking(model, cluster, options, load, plan, memory, usable, wanted, money)
     _note_weights(model, plan, memory, question)
     warn_of_blocks(plan.engine, memory, question)
-    warn_of_towers(model, question)
+    warn_of_towers(model, question, plan.media)
+    if plan.media is not None and not is_timed(model, plan.media):
+        question.warn("the time of the vision tower is not counted: its convolutions see several sizes of the image.")
     warn_of_gguf(model, plan, memory, question)
     warn_of_emulation(plan, cluster, memory, question)
     warn_of_slow_experts(model, plan, memory, question)
@@ -168,7 +172,7 @@ class _Asking(Struct, frozen=True):
             usable=self.usable,
             load=self.load,
             wanted=self.wanted,
-            least_context=(self.load.input_tokens or 0) + (self.load.output_tokens or 0),
+            least_context=(self.load.input_tokens or 0) + media_tokens(self.options) + (self.load.output_tokens or 0),
             rent=self._rent,
             now=service.speed.all_tokens_per_second if service and service.speed else None,
         )

@@ -287,7 +287,14 @@ class _Replica:
         if engine.cells is not None and engine.cells.host_table:
             return compute_buffer(self.model, plan, stage, self.limits, engine.cells)
         forward = ForwardPass(
-            self.model, engine, self.limits, self.shares, self.activation_width, self.stored.name, self._sampled()
+            self.model,
+            engine,
+            self.limits,
+            self.shares,
+            self.activation_width,
+            self.stored.name,
+            self._sampled(),
+            plan.media,
         )
         peak = forward.peak(stage, self.accelerator)
         if engine.queues or engine.cells is not None or plan.max_num_batched_tokens is None:

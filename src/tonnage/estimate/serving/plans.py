@@ -27,6 +27,7 @@ from tonnage.estimate.serving.engine_checks import (
 )
 from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.limits import request_figures
+from tonnage.estimate.serving.media import note_media
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.overhead import NO_CONTEXT, static_share
@@ -120,12 +121,14 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.share_of != "nothing" else False,
         reserve_bytes=o.reserve_bytes,
         site=site_of(o.calibrated, q),
+        media=o.media,
         weights_on_host_bytes=o.weights_on_host or 0,
         host_bandwidth=rate("host_bandwidth", o.host_bandwidth),
         **stated_links(o.inter_node_bandwidth, o.intra_node_bandwidth, q),
         **_on_host(model, o, q),
         **_beside(model, o, q, engine),
     )
+    note_media(o.media, q)
     check_cache(model, plan.kv_cache or "", engine, cluster.accelerator)
     if engine.reserve is not None:
         share = static_share(engine.reserve, plan, model, cluster.accelerator)

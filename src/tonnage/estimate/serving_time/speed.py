@@ -36,6 +36,7 @@ PASS_PARTS = {  # names of the fields of Spent that have another name in the fie
     "kernels": "kernel launches",
     "exchanges": "communication",
     "engine": "scheduler",
+    "encoder": "image and audio encoder",
 }
 NOTHING = 1e-4  # of a time: what is left of a closed form that has nothing to say
 
@@ -308,7 +309,7 @@ def speed_of(
     if not clock.knows_prompts:
         return Speed(figures=figures, times=served, replica=replica)
     own = prompt_pass(clock, replica.policy, prompt, load.cached_tokens)
-    first = _pass(PREFILL, own, prompt_tokens=max(prompt - load.cached_tokens, 1))
+    first = _with_encoder(_pass(PREFILL, own, prompt_tokens=max(prompt - load.cached_tokens, 1)), own, _checks(clock))
     first_alone = Term.sum(
         "TTFT of one user alone", first, *_some(_walked("request overhead", clock.engine.arrive, {}))
     )
@@ -462,6 +463,23 @@ def _pass(name: str, spent: Spent, **parameters: float) -> Term:
     fields = zip(Spent._fields, spent, strict=True)
     parts = [_walked(PASS_PARTS.get(field, field), value, parameters) for field, value in fields if value]
     return Term.sum(name, *parts, unit="seconds")
+
+
+def _with_encoder(term: Term, own: Spent, checks: PassTime) -> Term:
+    """The pass of a prompt, in which the towers' time is opened into its parts, each that share of it."""
+    media, encoding = checks.plan.media, checks.encoding
+    if media is None or encoding is None or not own.encoder:
+        return term
+    name, share = PASS_PARTS["encoder"], own.encoder / encoding.spent.seconds
+    parameters = {
+        "images": media.images,
+        "patches_of_an_image": media.image.sequences * media.image.patches if media.image else 0,
+        "audio_seconds": media.audio_seconds,
+        "flops": encoding.flops,
+        "share_not_cached": share,
+    }
+    opened = _pass(name, Spent._make(part * share for part in encoding.spent), **parameters)
+    return Term.sum(term.name, *(opened if part.name == name else part for part in term.children), unit="seconds")
 
 
 def _walked(name: str, seconds: float, parameters: dict[str, float]) -> Term:

@@ -13,6 +13,7 @@ from tonnage.estimate.serving.memory import ServingMemory, draft_plan, serving_m
 from tonnage.estimate.serving.placement import drafting, uses_own_layers
 from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
+from tonnage.estimate.serving_time.towers import encoding
 from tonnage.estimate.serving_time.work import Work, kv_bytes, stage_works
 from tonnage.estimate.site.terms import Correction
 from tonnage.formulas import passes as f
@@ -108,7 +109,11 @@ def pass_time(
     """The time of passes of one replica of this plan, with those of whoever drafts tokens for it."""
     rates = rates or serving_rates()
     works = _works(model, plan, peaks(plan, cluster.accelerator))
-    passes = drafted(PassTime(works, plan, cluster, model.hidden_size, rates), model, plan, cluster, rates)
+    checks = PassTime(works, plan, cluster, model.hidden_size, rates)
+    if plan.media is not None:
+        checks.encoding = encoding(model, plan, peaks(plan, cluster.accelerator), cluster, rates)
+        checks.encoded_prompt = plan.media.prompt_tokens
+    passes = drafted(checks, model, plan, cluster, rates)
     if plan.site is not None:
         passes.site = SiteTimes(model, plan, cluster)
     return passes

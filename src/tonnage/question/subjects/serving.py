@@ -7,6 +7,7 @@ from tonnage.question.choices import engines, precisions
 from tonnage.question.forms import count, length, number, size, word
 from tonnage.question.option import LOAD, PARALLELISM, SERVING, Options, Usual, described, option
 from tonnage.question.subjects.model import INTER_NODE, INTRA_NODE
+from tonnage.spec.media import Media
 
 
 @described
@@ -119,6 +120,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
     ] = None
     enforce_eager: Annotated[bool | None, option("without CUDA graphs (vllm, sglang)")] = None
     reserve_bytes: int = 0
+    media: Media | None = None  # of the load's images and sounds, by the model's own rule (estimate.serving.media)
     calibrated: Annotated[
         bool | None,
         option("correct TTFT, TPOT and latency by your own runs, which `tonnage calibrate` lists", default="off"),
