@@ -3,7 +3,7 @@
 from tonnage.spec.machine import Accelerator, Cluster, Fact, Link, Memory, Node
 from tonnage.spec.media import Encoded, Media
 from tonnage.spec.plan import Plan, StatedLinks
-from tonnage.spec.serving import Drafting, HostMemory, Load, ServedAdapters, ServingPlan
+from tonnage.spec.serving import Denoising, Drafting, HostMemory, Load, ServedAdapters, ServingPlan
 from tonnage.spec.training import (
     AttentionKernel,
     DeepSpeedSettings,
@@ -23,6 +23,7 @@ __all__ = [
     "AttentionKernel",
     "Cluster",
     "DeepSpeedSettings",
+    "Denoising",
     "Drafting",
     "Encoded",
     "Fact",

@@ -27,6 +27,28 @@ class Drafting(Struct, frozen=True, kw_only=True):
     draft_model: str = ""
 
 
+class Denoising(Struct, frozen=True, kw_only=True):
+    """How a diffusion language model makes answers of `answer_tokens` to prompts of `prompt_tokens`."""
+
+    #: Passes that denoise one answer, of all its blocks together.
+    steps: int
+    #: Tokens that are denoised together.
+    block: int
+    #: What a pass finds cached: block (all blocks before), prefix or dual (Fast-dLLM), window or none (nothing).
+    cache: str
+    prompt_tokens: int
+    answer_tokens: int
+
+    @property
+    def is_cached(self) -> bool:
+        return self.cache in ("block", "prefix", "dual")
+
+    @property
+    def pass_tokens(self) -> int:
+        """Tokens of a request in the largest pass that denoises."""
+        return self.block if self.cache == "block" else self.prompt_tokens + self.answer_tokens
+
+
 class ServedAdapters(Struct, frozen=True, kw_only=True):
     """LoRA adapters that are served beside the model."""
 
@@ -103,6 +125,8 @@ class ServingPlan(Plan, frozen=True, kw_only=True):
     reserve_bytes: int = 0
     #: What the site's own runs correct (estimate.site.corrections); None: nothing.
     site: Any = None
+    #: How answers are denoised; None: the model makes one token after the other.
+    denoising: Denoising | None = None
     #: Images and sounds of each request; None: text alone.
     media: Media | None = None
 

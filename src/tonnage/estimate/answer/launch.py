@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from tonnage.architectures import Model
 from tonnage.estimate.plan.rule import expert_counts
+from tonnage.estimate.serving.denoising import OWN_CODE
 from tonnage.estimate.serving.placement import HEADS, drafting
 from tonnage.estimate.serving.weights.storage import storage
 from tonnage.kernel.message import Message, joined
@@ -131,6 +132,11 @@ def launch_command(model: Model, plan: ServingPlan, cluster: Cluster, *more_note
     model_place, engine = loaded(model, plan, cluster.accelerator), serving_runtime(plan.engine, plan.engine_version)
     if engine.launch is None:
         return Message("# How {engine} is started is not known.", engine=plan.engine)
+    if plan.denoising is not None and plan.engine == OWN_CODE:
+        return Message(
+            "# {model} is denoised by the generate() of its own code (trust_remote_code); no server starts it.",
+            model=place(model),
+        )
     start = Start(
         model=model,
         plan=plan,

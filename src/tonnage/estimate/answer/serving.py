@@ -16,6 +16,7 @@ from tonnage.estimate.answer.form import Answer, about, put_band, unserved, usab
 from tonnage.estimate.answer.served import Served, served
 from tonnage.estimate.answer.serving_notes import (
     warn_of_blocks,
+    warn_of_denoising,
     warn_of_emulation,
     warn_of_gguf,
     warn_of_host,
@@ -23,7 +24,7 @@ from tonnage.estimate.answer.serving_notes import (
 )
 from tonnage.estimate.bands import serving_band, serving_lowest
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.load.media import with_media
+from tonnage.estimate.load.media import with_load
 from tonnage.estimate.load.options import LoadOptions, ReplicaLoad, asked, lengths, media_tokens
 from tonnage.estimate.money.bill import BillOptions, Rent, rent_of_moves
 from tonnage.estimate.options.run_options import rate
@@ -61,7 +62,7 @@ def serve(
     """
     if model.family == "tensors":
         return _weights_alone(model, cluster, options, reserve_bytes)
-    options = with_media(model, replace(options, reserve_bytes=reserve_bytes), load)
+    options = with_load(model, replace(options, reserve_bytes=reserve_bytes), load)
     question, plan, wanted, usable = _planned(model, cluster, options, load, advise, choose)
     memory = serving_memory(model, plan, cluster.accelerator)
     asking = _Asking(model, cluster, options, load, plan, memory, usable, wanted, money)
@@ -75,6 +76,7 @@ def serve(
     _note_weights(model, plan, memory, question)
     warn_of_blocks(plan.engine, memory, question)
     warn_of_towers(model, question, plan.media)
+    warn_of_denoising(plan, question)
     if plan.media is not None and not is_timed(model, plan.media):
         question.warn("the time of the vision tower is not counted: its convolutions see several sizes of the image.")
     warn_of_gguf(model, plan, memory, question)

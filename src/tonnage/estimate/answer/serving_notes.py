@@ -148,3 +148,27 @@ def warn_of_context(
             engine=plan.engine,
         )
     question.warn(lengths_given)
+
+
+def warn_of_denoising(plan: ServingPlan, question: Question) -> None:
+    """When the tokens of a diffusion language model appear, and what its times rest on."""
+    if plan.denoising is None:
+        return
+    if plan.denoising.cache == "block":
+        question.warn(
+            Message(
+                "tokens appear {block} at a time: TTFT is that of the first block, and TPOT the mean time of a token. "
+                "A threshold of confidence takes fewer passes than {--denoising-steps} {steps:,}; how many depends on "
+                "the text.",
+                block=plan.denoising.block,
+                steps=plan.denoising.steps,
+            )
+        )
+    else:
+        question.warn(
+            Message(
+                "the answer is returned when all of it is denoised: TTFT is the time of the whole answer, and TPOT the "
+                "mean time of a token, in {steps:,} passes.",
+                steps=plan.denoising.steps,
+            )
+        )

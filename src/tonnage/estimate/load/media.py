@@ -5,7 +5,7 @@ import re
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate.load.options import lengths
+from tonnage.estimate.load.options import USUAL, lengths, media_tokens
 from tonnage.estimate.serving.media import USUAL_SIZE
 from tonnage.estimate.serving.media.images import image_rule
 from tonnage.estimate.serving.media.sounds import SOUND_RULES
@@ -24,6 +24,18 @@ KNOWN_IMAGES = (
     "4; Pixtral, Mistral 3; GLM-4V; Kimi-VL, K2.5; Phi-3.5-vision, Phi-4-multimodal; MiniMax-M3"
 )
 KNOWN_SOUNDS = "Qwen2-Audio, Qwen2.5-Omni, Qwen3-Omni, Voxtral, Gemma 3n, Gemma 4, Phi-4-multimodal"
+
+
+def with_load(model: Model, options: ServingOptions, load: LoadOptions) -> ServingOptions:
+    """The options with what the plan reads of the load: images and sounds, and lengths where answers are denoised."""
+    options = with_media(model, options, load)
+    if model.diffusion is None:
+        return options
+    stated = lengths(model, options, load)
+    room = options.context or model.context or 2 * USUAL
+    prompt = stated.input_tokens or min(USUAL, max(room * 3 // 4, 1))
+    answer = stated.output_tokens or min(USUAL, max(room - prompt, 1))
+    return replace(options, request_lengths=(prompt + media_tokens(options), answer))
 
 
 def with_media(model: Model, options: ServingOptions, load: LoadOptions) -> ServingOptions:

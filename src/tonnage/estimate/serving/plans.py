@@ -13,6 +13,7 @@ from tonnage.estimate.options.machine import arithmetic_of, site_of, stated_link
 from tonnage.estimate.options.run_options import rate
 from tonnage.estimate.plan.rule import Facts, check, check_positions, check_size, divisors, expert_counts, near_sizes
 from tonnage.estimate.plan.validity import EXPERTS, HEADS, LAYERS, shares_heads
+from tonnage.estimate.serving.denoising import denoising, usual_engine
 from tonnage.estimate.serving.engine_checks import (
     check_cache,
     check_format,
@@ -80,6 +81,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     engine = _engine(model, cluster, o, q)
     check_settings(engine, {name: getattr(o, name) for name in o.__struct_fields__})
     check_format(model, o.weights, engine, cluster.accelerator)
+    denoises = denoising(model, engine, o, q)
     context = _context(model, cluster, o, q, engine)
     groups = o.attention_data_parallel_size or 1
     if o.attention_data_parallel_size:
@@ -116,12 +118,13 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         engine=engine.name,
         engine_version=o.engine_version or "",
         max_num_batched_tokens=o.max_num_batched_tokens,
-        max_num_seqs=o.max_num_seqs,
+        max_num_seqs=o.max_num_seqs or (1 if denoises and engine.queues else None),
         gpu_memory_utilization=o.gpu_memory_utilization,
         enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.share_of != "nothing" else False,
         reserve_bytes=o.reserve_bytes,
         site=site_of(o.calibrated, q),
         media=o.media,
+        denoising=denoises,
         weights_on_host_bytes=o.weights_on_host or 0,
         host_bandwidth=rate("host_bandwidth", o.host_bandwidth),
         **stated_links(o.inter_node_bandwidth, o.intra_node_bandwidth, q),
@@ -274,6 +277,8 @@ def _usual(model: Model, cluster: Cluster, o: ServingOptions, reason: str) -> tu
         return USUAL_AT_HOME, "model", "GGUF files are llama.cpp's"
     if holds_mlx(model, o.weights) and runs_on(serving_runtime(USUAL_OF_MLX), cluster.accelerator):
         return USUAL_OF_MLX, "model", "MLX loads its own files"
+    if model.diffusion is not None:
+        return usual_engine(model), "model", model.diffusion.source
     if reason:
         return USUAL_OF_OTHERS, "model", reason
     why = Message("usual on {vendor}", vendor=cluster.accelerator.vendor)

@@ -15,7 +15,7 @@ from tonnage.estimate.load import Policy
 from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.serving.memory import ServingMemory
 from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
-from tonnage.estimate.serving_time.times import Drafted, ServingTimes, pass_time, policy, pool_tokens, times
+from tonnage.estimate.serving_time.times import Denoised, Drafted, ServingTimes, pass_time, policy, pool_tokens, times
 from tonnage.estimate.site.terms import Correction, calibrated, calibration_note
 from tonnage.formulas import passes as f
 from tonnage.formulas import service as h
@@ -313,9 +313,15 @@ def speed_of(
     first_alone = Term.sum(
         "TTFT of one user alone", first, *_some(_walked("request overhead", clock.engine.arrive, {}))
     )
+    if isinstance(clock, Denoised):
+        until = (min(clock.first_tokens, answer) - 1) * alone.value
+        first_alone = Term.sum(
+            first_alone.name, *first_alone.children, *_some(_walked("denoising of the first block", until, {}))
+        )
     rates = _rates(plan, cluster, served, steady, replica_load, prompt, answer)
     ttft = _ttft(served, steady, first)
-    tail = Term.of("tokens after the first", h.later_tokens_seconds, O=answer, tau=tpot.value)
+    together = min(clock.first_tokens, answer) if isinstance(clock, Denoised) else 1
+    tail = Term.of("tokens after the first", h.later_tokens_seconds, O=answer - together + 1, tau=tpot.value)
     figures = replace(
         figures,
         **rates,
@@ -437,7 +443,14 @@ def _tpot(served: ServingTimes, steady: _Steady, plan: ServingPlan) -> Term:
 
 
 def _each_token(name: str, of_pass: Term, plan: ServingPlan) -> Term:
-    """A token's part of a pass: with drafts one gives several."""
+    """A token's part of a pass: with drafts, and where an answer is denoised, one gives several."""
+    if plan.denoising is not None:
+        done = plan.denoising
+        blocks = -(-done.answer_tokens // done.block) if done.cache == "block" else 0
+        share = Term.of(
+            "tokens of a pass", f.tokens_per_denoising_pass, O=done.answer_tokens, n_pass=done.steps + blocks
+        )
+        return Term.ratio(name, "seconds", of_pass, share)
     if not plan.drafting.draft_tokens:
         return of_pass.named(name)
     several = Term.of(
@@ -451,8 +464,11 @@ def _ttft(served: ServingTimes, steady: _Steady, own: Term) -> Term | None:
         return None
     overhead, correction = served.around_seconds, served.corrections.get("ttft")
     ttft = served.ttft_seconds if correction is None else served.ttft_seconds / correction.factor
-    waits = ttft - own.value - overhead
+    block = served.first_block_seconds
+    waits = ttft - own.value - overhead - block
     parts = [_walked("request overhead", overhead, {})] if overhead else []
+    if block:
+        parts.append(steady.term("denoising of the first block", block, "seconds"))
     if abs(waits) > NOTHING * ttft:
         parts.append(steady.term("queueing and batching", waits, "seconds"))
     return calibrated(Term.sum(TTFT, own, *parts), correction)

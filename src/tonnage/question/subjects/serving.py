@@ -120,6 +120,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
     ] = None
     enforce_eager: Annotated[bool | None, option("without CUDA graphs (vllm, sglang)")] = None
     reserve_bytes: int = 0
+    request_lengths: tuple[int, int] | None = None  # of the load: tokens of a prompt, images and all, and of an answer
     media: Media | None = None  # of the load's images and sounds, by the model's own rule (estimate.serving.media)
     calibrated: Annotated[
         bool | None,
@@ -217,6 +218,34 @@ class ServingOptions(Options, frozen=True, kw_only=True):
     ] = None
     acceptance: Annotated[
         float | None, option("probability that a guessed token is taken", number, unit="0 to 1", default="as published")
+    ] = None
+    denoising_steps: Annotated[
+        int | None,
+        option(
+            "passes that denoise one answer, of a diffusion language model",
+            size,
+            unit="passes",
+            default="as many as its tokens",
+        ),
+    ] = None
+    block_length: Annotated[
+        int | None,
+        option(
+            "tokens of an answer that are denoised together, of a diffusion language model",
+            size,
+            unit="tokens",
+            default="the model's own",
+        ),
+    ] = None
+    denoising_cache: Annotated[
+        str | None,
+        option(
+            "what passes that denoise find cached: Fast-dLLM's prefix or dual, for LLaDA and Dream",
+            word,
+            unit="name",
+            default="the engine's own",
+            choices=("none", "window", "block", "prefix", "dual"),
+        ),
     ] = None
     lora_adapters: Annotated[
         int | None,

@@ -13,7 +13,7 @@ from tonnage.documents.advice import ChangeDocument
 from tonnage.estimate.answer import answers
 from tonnage.estimate.bands import serving_band
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.load.media import with_media
+from tonnage.estimate.load.media import with_load
 from tonnage.estimate.load.options import USUAL, LoadOptions, lengths, media_tokens
 from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.plan.rule import expert_counts
@@ -62,7 +62,7 @@ class ServingRow:
         self._engine = self._of_layers(options) if what.option in LAYERS else {}
         self.options = replace(options, reserve_bytes=reserve_bytes, **self._engine)
         self.load = self._with_answers(load) if what.option == "input_tokens" else load
-        self.options = with_media(model, self.options, self.load)
+        self.options = with_load(model, self.options, self.load)
         self._known: dict[int, Outcome] = {}
 
     def _check(self, load: LoadOptions) -> None:
@@ -176,7 +176,7 @@ class ServingRow:
     def _options_at(self, value: int) -> tuple[ServingOptions, LoadOptions]:
         if self.what.option == "input_tokens":
             load = replace(self.load, input_tokens=value)
-            return with_media(self.model, self.options, load), load
+            return with_load(self.model, self.options, load), load
         return replace(self.options, **self.said(value)), self.load
 
     def plan(self, value: int) -> ServingPlan:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model, needs_family
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.load.media import with_media
+from tonnage.estimate.load.media import with_load
 from tonnage.estimate.load.options import USUAL, USUAL_SOURCE, LoadOptions, lengths, lengths_within, media_tokens
 from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.options.machine import check_uncalibrated
@@ -65,7 +65,7 @@ def plan_serving(
         on if machines is not None else Message("all {count} accelerators of the catalogue", count=len(compared)),
         "given" if machines is not None else "default",
     )
-    options = with_media(model, options, load)
+    options = with_load(model, options, load)
     options, load = _lengths(model, options, load, question)
     note_media(options.media, question)
     prices = Prices(money, load.price_per_accelerator_hour)
