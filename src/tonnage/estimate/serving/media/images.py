@@ -1,6 +1,6 @@
 """Tokens of one image by the rule of each family's own processor, and what the vision tower sees of it.
 
-Sources: transformers 5.24, models/*/{image_processing,processing}_*.py, with whose functions tests/serving/
+Sources: transformers 5.24, models/*/{image_processing,processing}_*.py, with whose functions tests/trace/
 test_image_tokens.py compares these; settings that no config.json has are those of the released checkpoints'
 preprocessor_config.json.
 Phi-3.5-vision and Kimi-VL: the remote code of microsoft/Phi-3.5-vision-instruct and moonshotai/Kimi-VL-A3B-Instruct, as
