@@ -3,8 +3,8 @@
 import pytest
 
 import tonnage
-from tonnage.models import read
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, NotApplicable
+from tonnage.models import read
 
 
 def serve(model="llada-8b-instruct", on="a100-sxm-80gb", **options):

@@ -81,7 +81,7 @@ def test_sounds_have_tokens_and_time():
 
 @pytest.mark.parametrize("size", ["0x10", "10x0", "1x100000", "1024", "axb", "1x1000"])
 def test_a_size_that_no_image_has_is_refused(size):
-    with pytest.raises(InvalidInput, match="image_size|--image-size"):
+    with pytest.raises(InvalidInput, match="image_size"):
         serve(images=1, image_size=size)
 
 
@@ -92,7 +92,7 @@ def test_models_without_towers_take_neither_images_nor_sounds():
 
 
 def test_a_family_without_a_described_rule_is_refused_by_name():
-    with pytest.raises(MissingDatum, match="KimiK3ForConditionalGeneration.*Qwen2-VL"):
+    with pytest.raises(MissingDatum, match=r"KimiK3ForConditionalGeneration.*Qwen2-VL"):
         serve("kimi-k3", on="64xh200", images=1)
 
 

@@ -20,7 +20,7 @@ from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.term import FigureDocument, Term, TermDocument
 from tonnage.kernel.units import human
-from tonnage.spec import Cluster, Media
+from tonnage.spec import Cluster
 
 if TYPE_CHECKING:  # types of the form's fields: an answer that has none of these imports none
     from tonnage.estimate.host.memory import HostMemory
@@ -388,20 +388,13 @@ def usable_bytes(cluster: Cluster, reserve_bytes: int, question: Question) -> in
     return memory.usable_bytes - reserve_bytes
 
 
-def warn_of_towers(model: Model, question: Question, media: Media | None = None) -> None:
-    """What is left out of towers: everything but weights where nobody asks about images and sounds; else what the host
-    does before them.
-    """
+def warn_of_towers(model: Model, question: Question) -> None:
+    """What is left out of the towers of a model that is trained, or whose requests are text alone."""
     towers = [branch.name for branch in model.branches if branch.kind in ("vision", "audio")]
-    if media is not None:
-        question.warn(
-            "the time in which the host decodes, resizes and cuts images and sounds is not counted: no source gives it."
-        )
-    elif towers:
+    if towers:
         question.warn(
             Message(
-                "{towers}: the answer is for text alone. {--images} and {--audio-seconds} add the tokens, memory and "
-                "time of images and sounds.",
+                "{towers}: weights are counted, activations of images and sounds are not.",
                 towers=joined(" and ", towers),
             )
         )

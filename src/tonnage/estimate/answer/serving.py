@@ -12,7 +12,7 @@ from tonnage.estimate.advice.chosen import beside_chosen, mark_chosen
 from tonnage.estimate.advice.moves import Suggestions
 from tonnage.estimate.advice.serving import Unfit, chosen_change, serving_advice
 from tonnage.estimate.advice.serving_speed import Case, speed_moves
-from tonnage.estimate.answer.form import Answer, about, put_band, unserved, usable_bytes, warn_of_towers
+from tonnage.estimate.answer.form import Answer, about, put_band, unserved, usable_bytes
 from tonnage.estimate.answer.served import Served, served
 from tonnage.estimate.answer.serving_notes import (
     warn_of_blocks,
@@ -20,6 +20,7 @@ from tonnage.estimate.answer.serving_notes import (
     warn_of_emulation,
     warn_of_gguf,
     warn_of_host,
+    warn_of_media,
     warn_of_slow_experts,
 )
 from tonnage.estimate.bands import serving_band, serving_lowest
@@ -35,7 +36,6 @@ from tonnage.estimate.serving.plans import serving_figures, serving_plan, servin
 from tonnage.estimate.serving.weights.storage import storage
 from tonnage.estimate.serving_time.load_time import load_figures
 from tonnage.estimate.serving_time.speed import Speed
-from tonnage.estimate.serving_time.towers import is_timed
 from tonnage.formulas.serving import weights_share_bytes
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.message import Message
@@ -75,10 +75,8 @@ def serve(
         asking = _Asking(model, cluster, options, load, plan, memory, usable, wanted, money)
     _note_weights(model, plan, memory, question)
     warn_of_blocks(plan.engine, memory, question)
-    warn_of_towers(model, question, plan.media)
+    warn_of_media(model, plan, question)
     warn_of_denoising(plan, question)
-    if plan.media is not None and not is_timed(model, plan.media):
-        question.warn("the time of the vision tower is not counted: its convolutions see several sizes of the image.")
     warn_of_gguf(model, plan, memory, question)
     warn_of_emulation(plan, cluster, memory, question)
     warn_of_slow_experts(model, plan, memory, question)

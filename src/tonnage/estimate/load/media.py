@@ -11,7 +11,7 @@ from tonnage.estimate.serving.media.images import image_rule
 from tonnage.estimate.serving.media.sounds import SOUND_RULES
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, MissingDatum, NotApplicable, shown
-from tonnage.kernel.message import Message, option_name
+from tonnage.kernel.message import Message
 from tonnage.question.subjects.load import LoadOptions
 from tonnage.spec import Encoded, Media
 
@@ -69,7 +69,7 @@ def _of_images(model: Model, images: int, text: str) -> Media:
     if not 1 <= images <= MOST_IMAGES:
         raise InvalidInput("{@images} must be from 1 to {most:,}. Got {images}.", most=MOST_IMAGES, images=images)
     width, height = image_sides(text)
-    _has_tower(model, "vision", "images")
+    _has_tower(model, "vision")
     rule = image_rule(model)
     if rule is None:
         raise MissingDatum(
@@ -94,7 +94,7 @@ def _of_sounds(model: Model, seconds: float) -> Encoded:
             most=LONGEST_SOUND,
             seconds=seconds,
         )
-    _has_tower(model, "audio", "audio_seconds")
+    _has_tower(model, "audio")
     rule = SOUND_RULES.get(model.architecture)
     if rule is None:
         raise MissingDatum(
@@ -106,16 +106,17 @@ def _of_sounds(model: Model, seconds: float) -> Encoded:
     return rule(model, seconds)
 
 
-def _has_tower(model: Model, kind: str, name: str) -> None:
+def _has_tower(model: Model, kind: str) -> None:
     if any(branch.kind == kind for branch in model.branches):
         return
-    what = "images" if kind == "vision" else "sounds"
+    if kind == "vision":
+        raise InvalidInput(
+            "{model} takes no images: leave out {@images}, or name a model that does, such as qwen2.5-vl-7b-instruct.",
+            model=model.name,
+        )
     raise InvalidInput(
-        "{model} takes no {what}: leave out {name}, or name a model that does, such as {example}.",
+        "{model} takes no sounds: leave out {@audio_seconds}, or name a model that does, such as gemma-4-e4b-it.",
         model=model.name,
-        what=what,
-        name=option_name(name),
-        example="qwen2.5-vl-7b-instruct" if kind == "vision" else "gemma-4-e4b-it",
     )
 
 

@@ -9,6 +9,9 @@ from tonnage.question.option import LOAD, PARALLELISM, SERVING, Options, Usual, 
 from tonnage.question.subjects.model import INTER_NODE, INTRA_NODE
 from tonnage.spec.media import Media
 
+# Fields that no face has: what the load says, for the plan (estimate.load.media).
+OF_LOAD = ("request_lengths", "media")
+
 
 @described
 class ServingOptions(Options, frozen=True, kw_only=True):
