@@ -84,7 +84,7 @@ def _contents(question: Mapping[str, Any], fields: Mapping[str, Any], model: Mod
     own = {name: question[name] for name in DENOISED if name in question}
     if not held and model.diffusion is None and not own:
         return {}
-    lengths = {"input_tokens": int(load.input_tokens), "output_tokens": int(load.output_tokens)}
+    lengths: dict[str, Any] = {"input_tokens": int(load.input_tokens), "output_tokens": int(load.output_tokens)}
     options = with_load(model, ServingOptions(**own), LoadOptions(**lengths, **held))
     engine = serving_runtime(str(fields.get("engine", "vllm")), str(fields.get("engine_version", "")))
     found: dict[str, Any] = {"denoising": denoising(model, engine, options, Question())}

@@ -75,8 +75,8 @@ class Lengths(Struct, frozen=True, kw_only=True):
 
 def is_stated(options: ServingOptions, load: LoadOptions) -> bool:
     """Whether anybody said what is asked of the model: users, arrivals or lengths."""
-    stated = (options.concurrency, load.request_rate, load.input_tokens, load.output_tokens, load.trace)
-    stated += (load.images, load.audio_seconds)
+    lengths_stated = (load.input_tokens, load.output_tokens, load.images, load.audio_seconds)
+    stated = (options.concurrency, load.request_rate, load.trace, *lengths_stated)
     return any(value is not None for value in stated)
 
 
