@@ -19,6 +19,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.question.option import options_of
 from tonnage.question.subjects.money import MONEY, OF_TRAINING, SERVED
+from tonnage.question.subjects.serving import OF_LOAD
 from tonnage.search.serving.options import ServingPlanOptions
 from tonnage.validation import read, validate
 
@@ -208,7 +209,10 @@ def test_options_are_described_with_unit_and_default_where_they_are_held(form):
     options = options_of(form)
     listed = re.findall(r"- (\w+) \[([^\]]+)\]: (.+)", form.__doc__)
     assert [(name, unit) for name, unit, _ in listed] == [(option.name, option.unit or "switch") for option in options]
-    assert {name for name, _, _ in listed} == set(form.__struct_fields__) - {"reserve_bytes"}  # an argument of its own
+    assert {name for name, _, _ in listed} == set(form.__struct_fields__) - {
+        "reserve_bytes",
+        *OF_LOAD,
+    }  # an argument of its own
     for option, (name, _, said) in zip(options, listed, strict=True):
         assert said.partition(" (default: ")[2].removesuffix(")") == option.default, name
 
@@ -231,7 +235,7 @@ def test_the_help_of_serve_leads_to_all_its_options():
     assert '`print(tonnage.options("serve"))`' in tonnage.serve.__doc__
     fields = [name for kind in (ServingOptions, LoadOptions, BillOptions) for name in kind.__struct_fields__]
     listed = {each.name for each in tonnage.options("serve").listed}
-    assert listed == {*fields} - {*OF_TRAINING, "reserve_bytes"}
+    assert listed == {*fields} - {*OF_TRAINING, "reserve_bytes", *OF_LOAD}
     named = re.findall(r"(?m)^      (\w+)(?: \[[^]]+\])?: ", tonnage.serve.__doc__)
     assert len(named) > 15 and {*named} <= listed
     for kind in (ServingOptions, LoadOptions, BillOptions):

@@ -272,6 +272,11 @@ def test_a_model_found_by_halving_fits():
     assert found.outcome.fits and found.parameters <= exact.parameters
 
 
+def test_of_training_every_change_that_makes_room_names_a_larger_model():
+    found = tonnage.maximum("model", on="rtx-4090", verb="train").to_dict()
+    assert len(found["advice"]) == 4  # halving passes models that no estimate takes
+
+
 def test_of_a_tight_least_the_status_is_tight():
     model, machine, options = tonnage.read("gpt2"), cluster("rtx-4090"), {"method": "lora"}
     plan = training_plan(model, machine, TrainingOptions(sequence_length=1, **options), Question())

@@ -170,6 +170,9 @@ class Axes(TypedDict, total=False):
     draft_model: str | Sequence[str | None] | None
     draft_tokens: int | Sequence[int | None] | None
     acceptance: float | Sequence[float | None] | None
+    denoising_steps: int | Sequence[int | None] | None
+    block_length: int | Sequence[int | None] | None
+    denoising_cache: str | Sequence[str | None] | None
     lora_adapters: int | Sequence[int | None] | None
     lora_active: int | Sequence[int | None] | None
     lora_on_host: int | Sequence[int | None] | None
@@ -178,6 +181,9 @@ class Axes(TypedDict, total=False):
     host_bandwidth: float | str | Sequence[float | str | None] | None
     input_tokens: int | Sequence[int | None] | None
     output_tokens: int | Sequence[int | None] | None
+    images: int | Sequence[int | None] | None
+    image_size: str | Sequence[str | None] | None
+    audio_seconds: float | Sequence[float | None] | None
     request_rate: float | Sequence[float | None] | None
     cached_tokens: int | Sequence[int | None] | None
     cache_hit_rate: float | Sequence[float | None] | None

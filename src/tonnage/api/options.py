@@ -466,6 +466,16 @@ class MachineOptions(TypedDict, total=False):
     """tokens guessed ahead in each step [tokens]; default: none; with --speculative as its documentation shows"""
     acceptance: float | None
     """probability that a guessed token is taken [0 to 1]; default: as published"""
+    denoising_steps: int | None
+    """passes that denoise one answer, of a diffusion language model [passes]; default: as many as its tokens"""
+    block_length: int | None
+    """tokens of an answer that are denoised together, of a diffusion language model [tokens]; default: the model's
+    own
+    """
+    denoising_cache: str | None
+    """what passes that denoise find cached: Fast-dLLM's prefix or dual, for LLaDA and Dream [name]; default: the
+    engine's own
+    """
     lora_adapters: int | None
     """adapters held at the same time [adapters]; default: none"""
     lora_rank: int | None
@@ -495,6 +505,14 @@ class ServeOptions(MachineOptions, total=False):
     """tokens of a prompt [tokens]; default: 1024, at most 3/4 of the context"""
     output_tokens: int | None
     """tokens of an answer [tokens]; default: 1024, at most what the context leaves"""
+    images: int | None
+    """images of each request; their tokens come on top of --input-tokens, by the model's own rule [images]; default:
+    none
+    """
+    image_size: str | None
+    """pixels of each image, width x height, such as 1920x1080 [WxH]; default: 1024x1024"""
+    audio_seconds: float | None
+    """seconds of audio in each request; its tokens come on top of --input-tokens [seconds]; default: none"""
     request_rate: float | None
     """requests that arrive by themselves at all replicas together, instead of --concurrency [requests/s]"""
     cached_tokens: int | None
@@ -588,6 +606,9 @@ class AnyOptions(TrainOptions, total=False):
     draft_model: str | None
     draft_tokens: int | None
     acceptance: float | None
+    denoising_steps: int | None
+    block_length: int | None
+    denoising_cache: str | None
     lora_adapters: int | None
     lora_active: int | None
     lora_on_host: int | None
@@ -596,6 +617,9 @@ class AnyOptions(TrainOptions, total=False):
     host_bandwidth: float | str | None
     input_tokens: int | None
     output_tokens: int | None
+    images: int | None
+    image_size: str | None
+    audio_seconds: float | None
     request_rate: float | None
     cached_tokens: int | None
     cache_hit_rate: float | None

@@ -247,7 +247,7 @@ def plan_serving(
       engine [name]: engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, mlx, transformers,
         gpt-fast, lmdeploy, neuron, tgi, jetstream, generic (default: vllm; llama.cpp for GGUF, on CPUs and Apple)
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
-    All 70 options: `print(tonnage.options("plan_serving"))`.
+    All 76 options: `print(tonnage.options("plan_serving"))`.
 
     Returns ServingPlans: `plans`, the best first; `best`: the answer of `serve` for the first; `rows()` and `frame()`.
     Raises TonnageError: as `serve`.

@@ -133,13 +133,24 @@ def _added(groups: tuple[TensorGroup, ...], key: str, what: str) -> dict[str, in
     return sums
 
 
+class Diffusion(Struct, frozen=True, kw_only=True):
+    """How a diffusion language model makes an answer: masked tokens are denoised in passes over the prompt and the
+    whole answer, or, where `block` is not 0, block by block, each seeing the cache of what stands before it. `serves`:
+    engines that do so, beside the model's own code (`transformers`).
+    """
+
+    block: int
+    source: str
+    serves: tuple[str, ...] = ()
+
+
 class Model(Struct, frozen=True, eq=False, kw_only=True):
     """A model read from a file, a hub, the catalogue or its dimensions.
 
     `dtype` is the checkpoint's own type; `quantization` its quantization_config, unchanged; `assumed` the fields that
     the config left to the family's defaults; `notes` remarks for the user on how it was read; `tensors` the sums of its
     files, where they were read; `source` how it was read; `place` the name that a loader takes, its id on a hub or a
-    path; empty where it has none.
+    path; empty where it has none; `diffusion` how it makes answers, where it denoises them.
     """
 
     name: str
@@ -158,6 +169,7 @@ class Model(Struct, frozen=True, eq=False, kw_only=True):
     tensors: TensorSummary | None = None
     source: str = ""
     place: str = ""
+    diffusion: Diffusion | None = None
 
     def __repr__(self) -> str:
         context = f", context {self.context:,} tokens" if self.context else ""

@@ -165,3 +165,9 @@ def tokens_by_positions(sum_take):
 def tokens_of_chain(L_tree, share_chain):
     """Tokens that a pass gives which checks a chain, from those of one that checks a tree of candidates."""
     return 1 + share_chain * (L_tree - 1)
+
+
+@formula(unit="tokens", source="Nie2025, sec. 2.4: each step unmasks answer length / steps tokens")
+def tokens_per_denoising_pass(O, n_pass):
+    """Tokens of an answer for each pass of all that denoise it and fill its cache."""
+    return O / n_pass

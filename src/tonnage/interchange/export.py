@@ -181,8 +181,11 @@ def _plans(
 
         options = TrainingOptions(**values(answered_options, options_of(TrainingOptions)))
         return {"training": training_plan(model, cluster, replace(options, **changes), Question())}
+    from tonnage.estimate.load.media import with_load
     from tonnage.estimate.serving.plans import serving_plan
+    from tonnage.question.subjects.load import LoadOptions
     from tonnage.question.subjects.serving import ServingOptions
 
-    serving = ServingOptions(**values(answered_options, options_of(ServingOptions)))
+    load = LoadOptions(**values(answered_options, options_of(LoadOptions)))
+    serving = with_load(model, ServingOptions(**values(answered_options, options_of(ServingOptions))), load)
     return {"serving": serving_plan(model, cluster, replace(serving, **changes), Question())}

@@ -12,7 +12,18 @@ def prompt_words(question: Mapping[str, Any]) -> str:
         return say("prompts of the trace")
     entry = question.get("input_tokens")
     length = entry["value"] if isinstance(entry, Mapping) else entry
-    return say("{tokens}-token prompts", tokens=f"{length:,}") if isinstance(length, int) else ""
+    if not isinstance(length, int):
+        return ""
+    media = media_tokens(question)
+    if media:
+        return say("prompts of {text} text and {media} image or audio tokens", text=f"{length:,}", media=f"{media:,}")
+    return say("{tokens}-token prompts", tokens=f"{length:,}")
+
+
+def media_tokens(question: Mapping[str, Any]) -> int:
+    """Tokens of a request's images and sounds, on top of its text."""
+    entries = (question.get(name) for name in ("image_tokens", "audio_tokens"))
+    return sum(entry["value"] if isinstance(entry, Mapping) else entry or 0 for entry in entries if entry)
 
 
 def with_prompts(text: str, question: Mapping[str, Any]) -> str:

@@ -145,6 +145,12 @@ def launch(start: Start) -> str:
         ]
         words += [f"--max-loaded-loras {plan.adapters.lora_on_host}"] if plan.adapters.lora_on_host else []
     words += _drafts(start)
+    if plan.denoising is not None:  # sglang/srt/dllm/algorithm/low_confidence.py
+        words += ["--trust-remote-code", "--dllm-algorithm LowConfidence"]
+    if plan.media is not None:
+        items = (("image", plan.media.images), ("audio", int(plan.media.audio is not None)))
+        counts = ", ".join(f'"{name}": {count}' for name, count in items if count)
+        words += [f"--limit-mm-data-per-request '{{{counts}}}'"]
     words += ["--chunked-prefill-size -1"] if plan.chunked_prefill is False else []
     words += _tier(start)
     words += ["--disable-radix-cache"] if plan.prefix_caching is False else []

@@ -31,7 +31,7 @@ from tonnage.runtimes.parts.start import (
     sizes,
     switch,
 )
-from tonnage.spec import Accelerator
+from tonnage.spec import Accelerator, Media
 
 # vllm/engine/arg_utils.py, get_batch_defaults: those of an API server
 LIMITS = (
@@ -167,6 +167,7 @@ def launch(start: Start) -> str:
         words += [f"--max-cpu-loras {plan.adapters.lora_on_host}"] if plan.adapters.lora_on_host else []
     if plan.drafting.draft_tokens:
         words.append(f"--speculative-config {quote(_drafts(start))}")
+    words += _media(plan.media, start.engine)
     words += switch(plan.chunked_prefill, "--enable-chunked-prefill", "--no-enable-chunked-prefill")
     words += _tier(start)
     words += switch(plan.prefix_caching, "--enable-prefix-caching", "--no-enable-prefix-caching")
@@ -231,6 +232,27 @@ def _dispatch(start: Start) -> Words:
 
 
 FLAGGED = 11  # of 0.x: before, VLLM_ALL2ALL_BACKEND of the environment said it
+
+
+WITHOUT_SIZES, WITHOUT_JSON = 11, 6  # of 0.x: the limit was a number alone, and before that `image=2`
+
+
+def _media(media: Media | None, engine: str) -> list[str]:
+    """vllm/config/multimodal.py: limit_per_prompt, whose sizes are those of the images that memory is profiled with."""
+    if media is None:
+        return []
+    minor = int(engine.rpartition(".")[2])
+    counts = {
+        name: count for name, count in (("image", media.images), ("audio", int(media.audio is not None))) if count
+    }
+    if minor <= WITHOUT_JSON:
+        return [f"--limit-mm-per-prompt {','.join(f'{name}={count}' for name, count in counts.items())}"]
+    from json import dumps
+
+    settings: dict[str, int | dict[str, int]] = dict(counts)
+    if media.images and minor > WITHOUT_SIZES:
+        settings["image"] = {"count": media.images, "width": media.width, "height": media.height}
+    return [f"--limit-mm-per-prompt {quote(dumps(settings))}"]
 
 
 def _drafts(start: Start) -> str:

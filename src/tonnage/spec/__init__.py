@@ -1,8 +1,9 @@
 """What the user asks about: accelerators, nodes, a cluster, a plan. Frozen, keyword-only, in base units."""
 
 from tonnage.spec.machine import Accelerator, Cluster, Fact, Link, Memory, Node
+from tonnage.spec.media import Encoded, Media
 from tonnage.spec.plan import Plan, StatedLinks
-from tonnage.spec.serving import Drafting, HostMemory, Load, ServedAdapters, ServingPlan
+from tonnage.spec.serving import Denoising, Drafting, HostMemory, Load, ServedAdapters, ServingPlan
 from tonnage.spec.training import (
     AttentionKernel,
     DeepSpeedSettings,
@@ -22,13 +23,16 @@ __all__ = [
     "AttentionKernel",
     "Cluster",
     "DeepSpeedSettings",
+    "Denoising",
     "Drafting",
+    "Encoded",
     "Fact",
     "HostMemory",
     "Imbalance",
     "Kernels",
     "Link",
     "Load",
+    "Media",
     "MegatronSettings",
     "Memory",
     "Node",

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from tonnage.formulas.run import accelerators_of_plan
 from tonnage.kernel.formula import Number
+from tonnage.spec.media import Media
 from tonnage.spec.plan import Plan, StatedLinks
 
 
@@ -24,6 +25,28 @@ class Drafting(Struct, frozen=True, kw_only=True):
     speculative: str = ""
     #: The model that drafts, or the checkpoint of the head that does.
     draft_model: str = ""
+
+
+class Denoising(Struct, frozen=True, kw_only=True):
+    """How a diffusion language model makes answers of `answer_tokens` to prompts of `prompt_tokens`."""
+
+    #: Passes that denoise one answer, of all its blocks together.
+    steps: int
+    #: Tokens that are denoised together.
+    block: int
+    #: What a pass finds cached: block (all blocks before), prefix or dual (Fast-dLLM), window or none (nothing).
+    cache: str
+    prompt_tokens: int
+    answer_tokens: int
+
+    @property
+    def is_cached(self) -> bool:
+        return self.cache in ("block", "prefix", "dual")
+
+    @property
+    def pass_tokens(self) -> int:
+        """Tokens of a request in the largest pass that denoises."""
+        return self.block if self.cache == "block" else self.prompt_tokens + self.answer_tokens
 
 
 class ServedAdapters(Struct, frozen=True, kw_only=True):
@@ -117,6 +140,10 @@ class ServingPlan(Plan, frozen=True, kw_only=True):
     reserve_bytes: int = 0
     #: What the site's own runs correct (estimate.site.corrections); None: nothing.
     site: Any = None
+    #: How answers are denoised; None: the model makes one token after the other.
+    denoising: Denoising | None = None
+    #: Images and sounds of each request; None: text alone.
+    media: Media | None = None
 
     drafting: Drafting = Drafting()
     adapters: ServedAdapters = ServedAdapters()

@@ -43,7 +43,9 @@ def inputs_of(verb: str) -> tuple[str, ...]:
     if verb == "serve":
         from tonnage.spec import Load, ServingPlan
 
-        return tuple(dict.fromkeys(("model", "on", *ServingPlan.field_names(), *Load.__struct_fields__, "rounds")))
+        fields = [name for name in ServingPlan.field_names() if name not in ("media", "denoising")]
+        contents = ("images", "image_size", "audio_seconds", "denoising_steps", "block_length", "denoising_cache")
+        return tuple(dict.fromkeys(("model", "on", *fields, *contents, *Load.__struct_fields__, "rounds")))
     if verb == "models":
         return ("model",)
     return ("on", "collective", "payload_bytes", "algorithm", "link", "between_nodes", "ways")

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate.serving.cache import RequestCache
@@ -55,6 +56,8 @@ class ServingRow:
         self.rounds: int | None = row.question.get("rounds")
         self.load: Load | None = load_of(row.question)
         self.plan: ServingPlan = plan_of(row.question, self.model, self.load)
+        if self.load is not None and self.plan.media is not None:
+            self.load = replace(self.load, input_tokens=self.plan.media.prompt_tokens)
         self.runtime: ServingRuntime | None = (
             None if self.engine == OTHER else serving_runtime(self.plan.engine, self.plan.engine_version)
         )

@@ -3,10 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from tonnage.architectures import Model
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.media import with_load
+from tonnage.estimate.serving.denoising import denoising
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.registry import unknown
-from tonnage.runtimes import serving_runtimes
+from tonnage.question.subjects.load import LoadOptions
+from tonnage.question.subjects.serving import ServingOptions
+from tonnage.runtimes import serving_runtime, serving_runtimes
 from tonnage.spec import Load, ServingPlan
 from tonnage.validation.subjects import converted
 
@@ -30,6 +37,7 @@ AT_LEAST_ONE = (
 )
 ABOVE_ZERO = ("gpu_memory_utilization", "requests_per_second", "burstiness")
 SHARES = ("gpu_memory_utilization", "spread", "acceptance")
+TEXTS = ("image_size", "denoising_cache")
 NULLABLE = ("concurrency", "requests_per_second")  # of a load: as many as the replica holds
 
 
@@ -58,9 +66,33 @@ def plan_of(question: Mapping[str, Any], model: Model, load: Load | None) -> Ser
         fields["context"] = model.context
     if engine == OTHER:
         fields["engine"] = "transformers"
+    contents = _contents(question, fields, model, load) if load is not None else {}
     if fields.get("speculative") and "acceptance" not in fields:
         fields |= _published(fields, model)
-    return converted(ServingPlan.nested(fields), ServingPlan)
+    return replace(converted(ServingPlan.nested(fields), ServingPlan), **contents)
+
+
+CONTENTS = ("images", "image_size", "audio_seconds")
+DENOISED = ("denoising_steps", "block_length", "denoising_cache")
+
+
+def _contents(question: Mapping[str, Any], fields: Mapping[str, Any], model: Model, load: Load) -> dict[str, Any]:
+    """Images and sounds of the prompts, and how answers are denoised, as an answer takes them from these options; the
+    context is longer by the tokens of images and sounds where none was said.
+    """
+    held = {name: question[name] for name in CONTENTS if name in question}
+    own = {name: question[name] for name in DENOISED if name in question}
+    if not held and model.diffusion is None and not own:
+        return {}
+    lengths: dict[str, Any] = {"input_tokens": int(load.input_tokens), "output_tokens": int(load.output_tokens)}
+    options = with_load(model, ServingOptions(**own), LoadOptions(**lengths, **held))
+    engine = serving_runtime(str(fields.get("engine", "vllm")), str(fields.get("engine_version", "")))
+    found: dict[str, Any] = {"denoising": denoising(model, engine, options, Question())}
+    if options.media is not None:
+        found["media"] = options.media
+        if "context" not in question:
+            found["context"] = int(fields["context"]) + options.media.tokens
+    return found
 
 
 def _published(fields: Mapping[str, Any], model: Model) -> dict[str, float]:
@@ -84,6 +116,8 @@ def _check_numbers(question: Mapping[str, Any]) -> None:
 
 
 def _is_number(name: str) -> bool:
+    if name in TEXTS:
+        return False
     plain = ServingPlan(context=1)
     defaults = {field: plain.field(field) for field in ServingPlan.field_names()}
     return name in AT_LEAST_ONE or name in ABOVE_ZERO or name in SHARES or type(defaults.get(name, 0)) in (int, float)

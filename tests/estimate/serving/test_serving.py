@@ -329,8 +329,8 @@ def test_files_of_llama_cpp_are_run_by_it_and_another_engine_is_warned_about():
         assert any(said in warning for warning in answer.warnings)
 
 
-def test_towers_are_said_to_have_no_activations():
-    assert any("activations of images" in warning for warning in serve(read("gemma-3-4b-it"), cluster(H100)).warnings)
+def test_towers_are_said_to_be_asked_for_text_alone():
+    assert any("text alone" in warning for warning in serve(read("gemma-3-4b-it"), cluster(H100)).warnings)
 
 
 def test_rwkv_is_not_served_by_vllm():

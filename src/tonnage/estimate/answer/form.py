@@ -389,6 +389,7 @@ def usable_bytes(cluster: Cluster, reserve_bytes: int, question: Question) -> in
 
 
 def warn_of_towers(model: Model, question: Question) -> None:
+    """What is left out of the towers of a model that is trained, or whose requests are text alone."""
     towers = [branch.name for branch in model.branches if branch.kind in ("vision", "audio")]
     if towers:
         question.warn(

@@ -13,6 +13,7 @@ from tonnage.documents.document import builtins
 from tonnage.documents.question import Entry
 from tonnage.documents.serving import FrontierDocument, FrontierPoint
 from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.media import with_load
 from tonnage.estimate.load.options import LoadOptions, asked, lengths
 from tonnage.estimate.money.bill import BillOptions, usd_per_hour
 from tonnage.estimate.serving.memory import serving_memory
@@ -107,6 +108,7 @@ def frontier(
         raise InvalidInput(
             "{@points} must be from 2 to {most_points:,}. Got {points:,}.", most_points=MOST_POINTS, points=points
         )
+    options = with_load(model, options, load)
     lengths_given = lengths(model, options, load)
     options = options if lengths_given.context is None else replace(options, context=lengths_given.context)
     question = Question()

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate.plan.rule import expert_counts
+from tonnage.estimate.serving.denoising import OWN_CODE
 from tonnage.estimate.serving.placement import HEADS, drafting
 from tonnage.estimate.serving.weights.storage import storage
 from tonnage.kernel.message import Message, joined
@@ -136,6 +137,11 @@ def launch_command(
     engine = serving_runtime(plan.engine, plan.engine_version)
     if engine.launch is None:
         return Message("# How {engine} is started is not known.", engine=plan.engine)
+    if plan.denoising is not None and plan.engine == OWN_CODE:
+        return Message(
+            "# {model} is denoised by the generate() of its own code (trust_remote_code); no server starts it.",
+            model=place(model),
+        )
     if roles is None:
         command, notes = _one_command(model, plan, cluster, spread(model, plan, cluster), Role())
         return _with_notes([command], [*notes, *more_notes])

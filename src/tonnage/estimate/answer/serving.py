@@ -12,19 +12,22 @@ from tonnage.estimate.advice.chosen import beside_chosen, mark_chosen
 from tonnage.estimate.advice.moves import Suggestions
 from tonnage.estimate.advice.serving import Unfit, chosen_change, serving_advice
 from tonnage.estimate.advice.serving_speed import Case, speed_moves
-from tonnage.estimate.answer.form import Answer, about, put_band, unserved, usable_bytes, warn_of_towers
+from tonnage.estimate.answer.form import Answer, about, put_band, unserved, usable_bytes
 from tonnage.estimate.answer.served import Served, served
 from tonnage.estimate.answer.serving_notes import (
     warn_of_blocks,
+    warn_of_denoising,
     warn_of_emulation,
     warn_of_gguf,
     warn_of_host,
     warn_of_kernels,
+    warn_of_media,
     warn_of_slow_experts,
 )
 from tonnage.estimate.bands import serving_band, serving_lowest
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.load.options import LoadOptions, ReplicaLoad, asked, lengths
+from tonnage.estimate.load.media import with_load
+from tonnage.estimate.load.options import LoadOptions, ReplicaLoad, asked, lengths, media_tokens
 from tonnage.estimate.money.bill import BillOptions, Rent, rent_of_moves
 from tonnage.estimate.options.run_options import rate
 from tonnage.estimate.serving.limits import made_for, refused_by
@@ -60,7 +63,7 @@ def serve(
     """
     if model.family == "tensors":
         return _weights_alone(model, cluster, options, reserve_bytes)
-    options = replace(options, reserve_bytes=reserve_bytes)
+    options = with_load(model, replace(options, reserve_bytes=reserve_bytes), load)
     question, plan, wanted, usable = _planned(model, cluster, options, load, advise, choose)
     memory = serving_memory(model, plan, cluster.accelerator)
     asking = _Asking(model, cluster, options, load, plan, memory, usable, wanted, money)
@@ -73,7 +76,8 @@ def serve(
         asking = _Asking(model, cluster, options, load, plan, memory, usable, wanted, money)
     _note_weights(model, plan, memory, question)
     warn_of_blocks(plan.engine, memory, question)
-    warn_of_towers(model, question)
+    warn_of_media(model, plan, question)
+    warn_of_denoising(plan, question)
     warn_of_gguf(model, plan, memory, question)
     warn_of_emulation(plan, cluster, memory, question)
     warn_of_kernels(plan, cluster, question)
@@ -170,7 +174,7 @@ class _Asking(Struct, frozen=True):
             usable=self.usable,
             load=self.load,
             wanted=self.wanted,
-            least_context=(self.load.input_tokens or 0) + (self.load.output_tokens or 0),
+            least_context=(self.load.input_tokens or 0) + media_tokens(self.options) + (self.load.output_tokens or 0),
             rent=self._rent,
             now=service.speed.all_tokens_per_second if service and service.speed else None,
         )

@@ -6,7 +6,8 @@ from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.weights.storage import is_gguf_type, storage
-from tonnage.kernel.message import Message
+from tonnage.estimate.serving_time.towers import is_timed
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.units import counted, human
 from tonnage.ops import MoE
 from tonnage.runtimes import serving_runtime
@@ -161,3 +162,46 @@ def warn_of_context(
             engine=plan.engine,
         )
     question.warn(lengths_given)
+
+
+def warn_of_denoising(plan: ServingPlan, question: Question) -> None:
+    """When the tokens of a diffusion language model appear, and what its times rest on."""
+    if plan.denoising is None:
+        return
+    if plan.denoising.cache == "block":
+        question.warn(
+            Message(
+                "tokens appear {block} at a time: TTFT is that of the first block, and TPOT the mean time of a token. "
+                "A threshold of confidence takes fewer passes than {--denoising-steps} {steps:,}; how many depends on "
+                "the text.",
+                block=plan.denoising.block,
+                steps=plan.denoising.steps,
+            )
+        )
+    else:
+        question.warn(
+            Message(
+                "the answer is returned when all of it is denoised: TTFT is the time of the whole answer, and TPOT the "
+                "mean time of a token, in {steps:,} passes.",
+                steps=plan.denoising.steps,
+            )
+        )
+
+
+def warn_of_media(model: Model, plan: ServingPlan, question: Question) -> None:
+    """What an answer leaves out of images and sounds: all of them where the requests are text alone."""
+    towers = [branch.name for branch in model.branches if branch.kind in ("vision", "audio")]
+    if plan.media is not None:
+        question.warn(
+            "the time in which the host decodes, resizes and cuts images and sounds is not counted: no source gives it."
+        )
+        if not is_timed(model, plan.media):
+            question.warn("the time of the vision tower is not counted: its convolutions see images of several sizes.")
+    elif towers:
+        question.warn(
+            Message(
+                "{towers}: the answer is for text alone. {--images} and {--audio-seconds} add the tokens, memory and "
+                "time of images and sounds.",
+                towers=joined(" and ", towers),
+            )
+        )

@@ -76,12 +76,15 @@ class Lengths(Struct, frozen=True, kw_only=True):
 
 def is_stated(options: ServingOptions, load: LoadOptions) -> bool:
     """Whether anybody said what is asked of the model: users, arrivals or lengths."""
-    stated = (options.concurrency, load.request_rate, load.input_tokens, load.output_tokens, load.trace)
+    lengths_stated = (load.input_tokens, load.output_tokens, load.images, load.audio_seconds)
+    stated = (options.concurrency, load.request_rate, load.trace, *lengths_stated)
     return any(value is not None for value in stated)
 
 
 def lengths(model: Model, options: ServingOptions, load: LoadOptions) -> Lengths:
-    """What the load says about the length of a request; a context that is too short for it is refused."""
+    """What the load says about the length of a request, of its prompt that of the text; a context that is too short
+    for it, with the tokens of images and sounds, is refused.
+    """
     for name in ("input_tokens", "output_tokens"):
         _count(name, getattr(load, name))
     if load.trace is not None:
@@ -89,13 +92,24 @@ def lengths(model: Model, options: ServingOptions, load: LoadOptions) -> Lengths
     prompt, answer = load.input_tokens, load.output_tokens
     if prompt is None and answer is None and not is_stated(options, load):
         return Lengths(input_tokens=None, output_tokens=None, context=None)
-    room = options.context or model.context or LARGEST
+    media = media_tokens(options)
+    room = (options.context or model.context or LARGEST) - media
     if prompt is None and answer is None and room < 2:  # refused with the plan
         return Lengths(input_tokens=None, output_tokens=None, context=None)
     if prompt is None:
         prompt = max(min(USUAL, room * 3 // 4, room - (answer or 0)), 1)
     if answer is None:
         answer = max(min(USUAL, room - prompt), 1)
+    if options.context is not None and media and prompt + answer + media > options.context:
+        raise InvalidInput(
+            "{@context} must hold the prompt, its images and sounds, and the answer, {prompt:,} + {media:,} + "
+            "{answer:,} = {total:,} tokens. Got {context:,}.",
+            prompt=prompt,
+            media=media,
+            answer=answer,
+            total=prompt + media + answer,
+            context=options.context,
+        )
     if options.context is not None and prompt + answer > options.context:
         raise InvalidInput(
             "{@context} must hold the prompt and its answer, {prompt:,} + {answer:,} = {prompt2:,} "
@@ -105,8 +119,14 @@ def lengths(model: Model, options: ServingOptions, load: LoadOptions) -> Lengths
             prompt2=prompt + answer,
             context=options.context,
         )
-    context = prompt + answer if options.context is None else None
-    return Lengths(input_tokens=prompt, output_tokens=answer, context=context, why="input_tokens + output_tokens")
+    context = prompt + media + answer if options.context is None else None
+    why = "input_tokens + image and audio tokens + output_tokens" if media else "input_tokens + output_tokens"
+    return Lengths(input_tokens=prompt, output_tokens=answer, context=context, why=why)
+
+
+def media_tokens(options: ServingOptions) -> int:
+    """Tokens of the images and sounds of a request, on top of its text."""
+    return options.media.tokens if options.media else 0
 
 
 def _of_trace(options: ServingOptions, load: LoadOptions) -> Lengths:
@@ -121,6 +141,8 @@ def _of_trace(options: ServingOptions, load: LoadOptions) -> Lengths:
         "cached_tokens",
         "cache_hit_rate",
         "num_requests",
+        "images",
+        "audio_seconds",
     ):
         if getattr(load, name) is not None:
             raise InvalidInput(
@@ -160,8 +182,9 @@ def asked(
             concurrency=options.concurrency,
             request_rate=load.request_rate,
         )
-    context = int(plan.context)
-    prompt, answer = _lengths(context, load, lengths_given, q)
+    media = plan.media.tokens if plan.media else 0
+    prompt, answer = _lengths(int(plan.context) - media, load, lengths_given, q)
+    prompt += media
     cached = _cached(plan, load, prompt, q)
     spread = q.take("spread", _ranged("spread", load.spread, 0, 1), 0) if load.spread is not None else 0.0
     form = Load(

@@ -15,7 +15,7 @@ from tonnage.kernel.formula import Number
 from tonnage.kernel.term import Term
 from tonnage.ops import Head, Kernels, MoE
 from tonnage.runtimes import BatchLimit, ServingRuntime
-from tonnage.spec import Accelerator, ServingPlan
+from tonnage.spec import Accelerator, Media, ServingPlan
 
 # ---- The widest operation of a layer: what one forward pass of an engine holds at once.
 
@@ -115,9 +115,10 @@ class ForwardPass:
         width: int,
         weights: str,
         sampled: Number,
+        media: Media | None = None,
     ):
         self.model, self.engine, self.limits, self.shares, self.width = model, engine, limits, shares, width
-        self.sampled = sampled
+        self.sampled, self.media = sampled, media
         self.keeps_experts = engine.keeps_expert_workspace and not any(name in weights for name in engine.bare_experts)
 
     def peak(self, stage: Stage, accelerator: Accelerator | None = None) -> Term:
@@ -126,12 +127,47 @@ class ForwardPass:
         head = next((op for op in stage.ops if isinstance(op, Head)), None)
         if head is not None and stage.is_last:
             moments.append(self._sampler(head))
+        if stage.towers and self.media is not None:
+            moments += self._encoders(self.media)
         return Term.sum(
             "activations",
             Term.max("peak of a forward pass", *moments),
             *self._staying(stage, accelerator),
             unit="bytes",
         )
+
+    def _encoders(self, media: Media) -> list[Term]:
+        """The towers at work on as many images as one pass takes in, before the pass of the language model: as many as
+        its budget of tokens has room for (vllm/multimodal/encoder_budget.py), at least one.
+        """
+        moments = []
+        for branch in self.model.branches:
+            encoded = {"vision": media.image, "audio": media.audio}.get(branch.kind)
+            if encoded is None:
+                continue
+            items = media.images if branch.kind == "vision" else 1
+            if self.engine.queues:
+                room = self.limits.tokens // max(encoded.tokens, encoded.rows)
+                items = min(max(room, 1), items * self.limits.requests)
+            patches = items * encoded.sequences * encoded.patches
+            inner = max((widest(block, _KERNELS) for block in branch.blocks), default=0.0)
+            moments.append(
+                Term.sum(
+                    "image encoder" if branch.kind == "vision" else "audio encoder",
+                    Term.of(
+                        "residual stream and its copies",
+                        g.batch_bytes,
+                        x=self.engine.streams * branch.hidden_size,
+                        w=self.width,
+                        T=patches,
+                    ),
+                    Term.of(
+                        "inside the operation", g.split_batch_bytes, x=inner, w=self.width, T=patches, t=self.shares.t
+                    ),
+                    unit="bytes",
+                )
+            )
+        return moments
 
     def _batch(self, name: str, numbers: Number, *, cut: bool = False) -> Term:
         if cut:

@@ -97,7 +97,10 @@ class _Replica:
         self.shares = Shares(plan.tensor_parallel_size, plan.expert_parallel_size, _inside_experts(plan))
         self.stages, self.on_host = placed(model, plan, self.engine, accelerator)
         self.limits = batch_limits(self.engine, plan, accelerator)
-        self.cache_width = precision(plan.kv_cache or self.engine.own_kv_cache or "bf16").bytes_per_weight
+        uncached = plan.denoising is not None and not plan.denoising.is_cached
+        self.cache_width = (
+            0 if uncached else precision(plan.kv_cache or self.engine.own_kv_cache or "bf16").bytes_per_weight
+        )
         self.activation_width = 4 if model.dtype == "float32" else 2
         self.beside = Overhead(model, self.engine, plan, accelerator)
         self.draft = None if draft is None else _Replica(draft, draft_plan(plan), accelerator, storage(draft, None))
@@ -287,7 +290,14 @@ class _Replica:
         if engine.cells is not None and engine.cells.host_table:
             return compute_buffer(self.model, plan, stage, self.limits, engine.cells)
         forward = ForwardPass(
-            self.model, engine, self.limits, self.shares, self.activation_width, self.stored.name, self._sampled()
+            self.model,
+            engine,
+            self.limits,
+            self.shares,
+            self.activation_width,
+            self.stored.name,
+            self._sampled(),
+            plan.media,
         )
         peak = forward.peak(stage, self.accelerator)
         if engine.queues or engine.cells is not None or plan.max_num_batched_tokens is None:
@@ -320,7 +330,9 @@ class _Replica:
         are.
         """
         tries = self.engine.paging is not None or not self.engine.queues
-        return self.limits.requests if tries else minimum(self.plan.concurrency, self.limits.requests)
+        requests = self.limits.requests if tries else minimum(self.plan.concurrency, self.limits.requests)
+        # logits of every token of a pass that denoises
+        return requests * self.plan.denoising.pass_tokens if self.plan.denoising else requests
 
 
 def _weights_of(

@@ -14,6 +14,7 @@ from tonnage.estimate.options.run_options import rate
 from tonnage.estimate.plan.rule import Facts, check, check_positions, check_size, divisors, expert_counts, near_sizes
 from tonnage.estimate.plan.validity import EXPERTS, HEADS, LAYERS, shares_heads
 from tonnage.estimate.serving.beside import settings_beside
+from tonnage.estimate.serving.denoising import denoising, usual_engine
 from tonnage.estimate.serving.engine_checks import (
     check_cache,
     check_format,
@@ -28,6 +29,7 @@ from tonnage.estimate.serving.engine_checks import (
 )
 from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.limits import request_figures
+from tonnage.estimate.serving.media import note_media
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.overhead import NO_CONTEXT, static_share
@@ -82,6 +84,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     engine = _engine(model, cluster, o, q)
     check_settings(engine, {name: getattr(o, name) for name in o.__struct_fields__})
     check_format(model, o.weights, engine, cluster.accelerator)
+    denoises = denoising(model, engine, o, q)
     context = _context(model, cluster, o, q, engine)
     groups = o.attention_data_parallel_size or 1
     if o.attention_data_parallel_size:
@@ -118,17 +121,20 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         engine=engine.name,
         engine_version=o.engine_version or "",
         max_num_batched_tokens=o.max_num_batched_tokens,
-        max_num_seqs=o.max_num_seqs,
+        max_num_seqs=o.max_num_seqs or (1 if denoises and engine.queues else None),
         gpu_memory_utilization=o.gpu_memory_utilization,
         enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.share_of != "nothing" else False,
         reserve_bytes=o.reserve_bytes,
         site=site_of(o.calibrated, q),
+        media=o.media,
+        denoising=denoises,
         weights_on_host_bytes=o.weights_on_host or 0,
         host_bandwidth=_host_bandwidth(cluster, o, q),
         **stated_links(o.inter_node_bandwidth, o.intra_node_bandwidth, q),
         **_on_host(model, o, q),
         **settings_beside(model, o, q, engine),
     )
+    note_media(o.media, q)
     check_cache(model, plan.kv_cache or "", engine, cluster.accelerator)
     if engine.reserve is not None:
         share = static_share(engine.reserve, plan, model, cluster.accelerator)
@@ -269,6 +275,8 @@ def _usual(model: Model, cluster: Cluster, o: ServingOptions, reason: str) -> tu
         return USUAL_AT_HOME, "model", "GGUF files are llama.cpp's"
     if holds_mlx(model, o.weights) and runs_on(serving_runtime(USUAL_OF_MLX), cluster.accelerator):
         return USUAL_OF_MLX, "model", "MLX loads its own files"
+    if model.diffusion is not None:
+        return usual_engine(model), "model", model.diffusion.source
     if reason:
         return USUAL_OF_OTHERS, "model", reason
     why = Message("usual on {vendor}", vendor=cluster.accelerator.vendor)

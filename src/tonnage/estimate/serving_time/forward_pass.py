@@ -42,6 +42,7 @@ class Spent(NamedTuple):
     exchanges: Number
     engine: Number
     adapters: Number = 0.0
+    encoder: Number = 0.0
 
     @property
     def seconds(self) -> Number:
@@ -66,6 +67,9 @@ class PassTime:
     tokens_each: Number = 1
     #: What the site's own runs say of the replica's times (times.SiteTimes).
     site: Any = None
+    #: Seconds in which towers encode the images and sounds of one prompt, and its tokens (towers.Encoding).
+    encoding: Any = None
+    encoded_prompt: Number = 1
 
     def __init__(
         self, works: tuple[Work, ...], plan: ServingPlan, cluster: Cluster, hidden_size: int, rates: ServingRates
@@ -133,7 +137,8 @@ class PassTime:
         if self.runtime.passes_ahead:  # while the pass before runs
             scheduled = maximum(scheduled - done, 0)
         waits = maximum(requested - done, 0) + self._on_host(prompt_tokens, requests * checked) + scheduled
-        return total._replace(engine=waits)
+        encoder = self.encoding.spent.seconds / self.encoded_prompt * prompt_tokens if self.encoding else 0.0
+        return total._replace(engine=waits, encoder=encoder)
 
     def _through(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
         """Seconds of all stages, and of what they send each other."""

@@ -16,7 +16,15 @@ from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.serving.memory import ServingMemory
 from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
 from tonnage.estimate.serving_time.rates import OTHER_KINDS
-from tonnage.estimate.serving_time.times import Drafted, ServingTimes, pass_time, policy, pool_tokens, times
+from tonnage.estimate.serving_time.times import (
+    Denoised,
+    Drafted,
+    ServingTimes,
+    pass_time,
+    policy,
+    pool_tokens,
+    times,
+)
 from tonnage.estimate.site.terms import Correction, calibrated, calibration_note
 from tonnage.formulas import passes as f
 from tonnage.formulas import service as h
@@ -38,6 +46,7 @@ PASS_PARTS = {  # names of the fields of Spent that have another name in the fie
     "exchanges": "communication",
     "engine": "scheduler",
     "adapters": "LoRA adapters",
+    "encoder": "image and audio encoder",
 }
 NOTHING = 1e-4  # of a time: what is left of a closed form that has nothing to say
 
@@ -340,7 +349,7 @@ def speed_of(
     if not clock.knows_prompts:
         return Speed(figures=figures, times=served, replica=replica)
     own = prompt_pass(clock, replica.policy, prompt, load.cached_tokens)
-    first = _pass(PREFILL, own, prompt_tokens=max(prompt - load.cached_tokens, 1))
+    first = _with_encoder(_pass(PREFILL, own, prompt_tokens=max(prompt - load.cached_tokens, 1)), own, _checks(clock))
     loading = 0.0
     if plan.tier.kv_offload and load.cached_tokens:
         from tonnage.estimate.serving_time.kv_tier import load_seconds
@@ -352,9 +361,15 @@ def speed_of(
         *_some(_walked("request overhead", clock.engine.arrive, {})),
         *_some(_walked("KV cache loaded", loading, {})),
     )
+    if isinstance(clock, Denoised):
+        until = (min(clock.first_tokens, answer) - 1) * alone.value
+        first_alone = Term.sum(
+            first_alone.name, *first_alone.children, *_some(_walked("denoising of the first block", until, {}))
+        )
     rates = _rates(plan, cluster, served, steady, replica_load, prompt, answer)
     ttft = _ttft(served, steady, first)
-    tail = Term.of("tokens after the first", h.later_tokens_seconds, O=answer, tau=tpot.value)
+    together = min(clock.first_tokens, answer) if isinstance(clock, Denoised) else 1
+    tail = Term.of("tokens after the first", h.later_tokens_seconds, O=answer - together + 1, tau=tpot.value)
     figures = replace(
         figures,
         **rates,
@@ -476,7 +491,14 @@ def _tpot(served: ServingTimes, steady: _Steady, plan: ServingPlan) -> Term:
 
 
 def _each_token(name: str, of_pass: Term, plan: ServingPlan) -> Term:
-    """A token's part of a pass: with drafts one gives several."""
+    """A token's part of a pass: with drafts, and where an answer is denoised, one gives several."""
+    if plan.denoising is not None:
+        done = plan.denoising
+        blocks = -(-done.answer_tokens // done.block) if done.cache == "block" else 0
+        share = Term.of(
+            "tokens of a pass", f.tokens_per_denoising_pass, O=done.answer_tokens, n_pass=done.steps + blocks
+        )
+        return Term.ratio(name, "seconds", of_pass, share)
     if not plan.drafting.draft_tokens:
         return of_pass.named(name)
     several = Term.of(
@@ -490,11 +512,12 @@ def _ttft(served: ServingTimes, steady: _Steady, own: Term) -> Term | None:
         return None
     overhead, correction = served.around_seconds, served.corrections.get("ttft")
     ttft = served.ttft_seconds if correction is None else served.ttft_seconds / correction.factor
-    loaded, swapped = float(served.loaded_seconds), float(served.swapped_seconds)
-    waits = ttft - own.value - overhead - loaded - swapped
+    loaded, swapped, block = float(served.loaded_seconds), float(served.swapped_seconds), served.first_block_seconds
+    waits = ttft - own.value - overhead - loaded - swapped - block
     parts = [_walked("request overhead", overhead, {})] if overhead else []
     parts += [steady.term("KV cache loaded", loaded, "seconds")] if loaded else []
     parts += [steady.term("LoRA adapters loaded", swapped, "seconds")] if swapped else []
+    parts += [steady.term("denoising of the first block", block, "seconds")] if block else []
     if abs(waits) > NOTHING * ttft:
         parts.append(steady.term("queueing and batching", waits, "seconds"))
     return calibrated(Term.sum(TTFT, own, *parts), correction)
@@ -505,6 +528,23 @@ def _pass(name: str, spent: Spent, **parameters: float) -> Term:
     fields = zip(Spent._fields, spent, strict=True)
     parts = [_walked(PASS_PARTS.get(field, field), value, parameters) for field, value in fields if value]
     return Term.sum(name, *parts, unit="seconds")
+
+
+def _with_encoder(term: Term, own: Spent, checks: PassTime) -> Term:
+    """The pass of a prompt, in which the towers' time is opened into its parts, each that share of it."""
+    media, encoding = checks.plan.media, checks.encoding
+    if media is None or encoding is None or not own.encoder:
+        return term
+    name, share = PASS_PARTS["encoder"], own.encoder / encoding.spent.seconds
+    parameters = {
+        "images": media.images,
+        "patches_of_an_image": media.image.sequences * media.image.patches if media.image else 0,
+        "audio_seconds": media.audio_seconds,
+        "flops": encoding.flops,
+        "share_not_cached": share,
+    }
+    opened = _pass(name, Spent._make(part * share for part in encoding.spent), **parameters)
+    return Term.sum(term.name, *(opened if part.name == name else part for part in term.children), unit="seconds")
 
 
 def _walked(name: str, seconds: float, parameters: dict[str, float]) -> Term:

@@ -14,6 +14,7 @@ from tonnage.estimate.serving.memory import ServingMemory, draft_plan, serving_m
 from tonnage.estimate.serving.placement import drafting, uses_own_layers
 from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
+from tonnage.estimate.serving_time.towers import encoding
 from tonnage.estimate.serving_time.work import Work, kv_bytes, stage_works
 from tonnage.estimate.site.terms import Correction
 from tonnage.formulas import passes as f
@@ -77,6 +78,58 @@ class Drafted:
         return both._replace(engine=check.engine)  # who guesses does so inside of the same step
 
 
+class Denoised(Drafted):
+    """Passes of a replica that denoises answers (`Denoising`). A pass is the mean of those of an answer: of the block
+    that is denoised, beside the cache of what stands before it, or of everything where nothing is cached.
+    """
+
+    def __init__(self, model: Model, plan: ServingPlan, cluster: Cluster, rates: ServingRates):
+        denoising = plan.denoising
+        assert denoising is not None
+        self.denoising = denoising
+        prompt, answer, block = denoising.prompt_tokens, denoising.answer_tokens, denoising.block
+        whole = prompt + answer
+        blocks = -(-answer // block)
+        share = blocks / denoising.steps  # of passes that fill a cache anew
+        mean = prompt + (answer + block) / 2
+        tokens = {
+            "none": ((1.0, whole, whole),),
+            "window": ((1.0, mean, mean),),
+            "block": ((1.0, block, mean),),
+            "prefix": ((share, whole, whole), (1 - share, (answer + block) / 2, whole)),
+            "dual": ((share, whole, whole), (1 - share, block, whole)),
+        }[denoising.cache]
+        #: (share of the passes, tokens of a request, keys that each sees, their clock)
+        self.kinds = [
+            (part, size, keys, self._clock(model, plan, cluster, rates, round(size)))
+            for part, size, keys in tokens
+            if part > 0
+        ]
+        super().__init__(self.kinds[0][3], None, 0)
+        self.plan = plan
+        passes = denoising.steps + (blocks if denoising.cache == "block" else 0)
+        self.tokens_each = f.tokens_per_denoising_pass.evaluate(O=answer, n_pass=passes)
+        #: Tokens that appear at once: a block, or all where the answer is returned when it is whole.
+        self.first_tokens = block if denoising.cache == "block" else answer
+
+    @staticmethod
+    def _clock(model: Model, plan: ServingPlan, cluster: Cluster, rates: ServingRates, tokens: int) -> PassTime:
+        """Passes in which each request has so many tokens."""
+        own = plan.with_fields(draft_tokens=tokens - 1)
+        return PassTime(_works(model, own, peaks(own, cluster.accelerator)), own, cluster, model.hidden_size, rates)
+
+    def spent(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
+        """Prompts have passes of their own where their cache stays; else each pass has them in it."""
+        prompts = prompt_tokens if self.denoising.cache == "block" else 0
+        seen = prompt_keys if self.denoising.cache == "block" else 0
+        runs = 1.0 if self.denoising.cache == "block" else (requests > 0) * 1.0
+        parts = [
+            (part * runs, clock.spent(prompts, seen, requests, requests * reach))
+            for part, _, reach, clock in self.kinds
+        ]
+        return Spent._make(sum(part * spent[i] for part, spent in parts) for i in range(len(Spent._fields)))
+
+
 class ServingTimes(Struct, frozen=True, kw_only=True, eq=False):
     """Means of one replica, in seconds and tokens a second. `prompt_tokens`, `answer_tokens`, `context_tokens`: of a
     request, and what is in its cache while it decodes; `tokens_each`: of a pass for each request; `decode`: the pass in
@@ -104,6 +157,8 @@ class ServingTimes(Struct, frozen=True, kw_only=True, eq=False):
     tokens_each: Number
     decode: Spent
     steady: Steady
+    #: Of TTFT, the passes that denoise what appears with the first token.
+    first_block_seconds: Number = 0
     #: By `ttft` and `tpot`: what own runs corrected; the times above are after it.
     corrections: Mapping[str, Correction] = {}
 
@@ -114,7 +169,15 @@ def pass_time(
     """The time of passes of one replica of this plan, with those of whoever drafts tokens for it."""
     rates = rates or serving_rates()
     works = _works(model, plan, peaks(plan, cluster.accelerator))
-    passes = drafted(PassTime(works, plan, cluster, model.hidden_size, rates), model, plan, cluster, rates)
+    checks = PassTime(works, plan, cluster, model.hidden_size, rates)
+    if plan.media is not None:
+        checks.encoding = encoding(model, plan, peaks(plan, cluster.accelerator), cluster, rates)
+        checks.encoded_prompt = plan.media.prompt_tokens
+    passes = (
+        drafted(checks, model, plan, cluster, rates)
+        if plan.denoising is None
+        else Denoised(model, plan, cluster, rates)
+    )
     if plan.site is not None:
         passes.site = SiteTimes(model, plan, cluster)
     return passes
@@ -231,11 +294,14 @@ def times(passes: PassTime | Drafted, rules: Policy, load: Load, rounds: int | N
     busy = minimum(maximum(state.running - 1, 0), 1) if returns else 1 - exp(-state.running)
     overhead = around_seconds(passes, state.tpot) + scheduled_seconds(passes, state.tpot, busy, returns=returns)
     ttft = state.ttft + overhead if passes.knows_prompts else None
+    together = minimum(passes.first_tokens, answer) if isinstance(passes, Denoised) else 1
+    first = (together - 1) * tpot  # until the first block, of which all tokens appear at once
     found = ServingTimes(
         prompt_tokens=prompt,
         answer_tokens=answer,
         context_tokens=context,
-        ttft_seconds=ttft,
+        ttft_seconds=None if ttft is None else ttft + first,
+        first_block_seconds=first,
         tpot_seconds=tpot,
         end_to_end_seconds=None if ttft is None else ttft + h.later_tokens_seconds.evaluate(O=answer, tau=tpot),
         output_tokens_per_second=state.output_tokens_per_second,

@@ -11,7 +11,7 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tonnage.architectures import Block, Model
+from tonnage.architectures import Block, Branch, Model
 from tonnage.estimate.serving.overhead import adapted
 from tonnage.estimate.serving.weights.storage import OUTSIDE, Storage, is_gguf_type, loaded_storage
 from tonnage.estimate.step.rank import Group, Shares, Stage, share, stages
@@ -148,6 +148,29 @@ def stage_works(
     return (counted.stage(replace(all_layers, layers=layers)),)
 
 
+def tower_works(
+    model: Model, plan: ServingPlan, peaks: tuple[str, ...], kv_bytes: float, branch: Branch, layers: int
+) -> tuple[Work, Work]:
+    """The work of a tower on one rank: that of its first `layers` with what stands before them, for each patch; and
+    that of its projector, for each row that passes it.
+    """
+    counted = _Counting(model, plan, peaks, loaded_storage(model, plan), kv_bytes)
+    stage = Stage(
+        rank=0,
+        layers=tuple((block, count) for block, count in zip(branch.blocks, branch.counts(0, layers), strict=True)),
+        before=(),
+        after=(),
+        table=(),
+        towers=(),
+        tower_ops=(),
+        is_last=False,
+    )
+    inner = counted.stage(stage)
+    first, last = counted.loose(branch.before), counted.loose(branch.after)
+    none = replace(inner, attending=(), kernels=0, launches=0, reduced=0, recurrences=0, scan_flops=0, layers=0)
+    return replace(inner, products=inner.products + first), replace(none, products=last)
+
+
 class _Counting:
     def __init__(self, model: Model, plan: ServingPlan, peaks: tuple[str, ...], stored: Storage, kv_bytes: float):
         self.model, self.plan, self.peaks, self.stored, self.kv_bytes = model, plan, peaks, stored, kv_bytes
@@ -216,6 +239,14 @@ class _Counting:
         )
 
     # ---- products ----
+
+    def loose(self, ops: tuple[Op, ...]) -> tuple[Products, ...]:
+        """The matrices of ops that stand in no layer; a pooling head is stored, and no projector reads it."""
+        found: dict[tuple[str, bool, bool], list[Number]] = {}
+        for op in ops:
+            if not str(getattr(op, "name", "")).startswith("head."):
+                self._products(found, op, None, 1)
+        return _made(found, self.scales)
 
     def _products(
         self, into: dict[tuple[str, bool, bool], list[Number]], op: Op, block: Block | None, count: int

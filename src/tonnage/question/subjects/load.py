@@ -35,6 +35,28 @@ class LoadOptions(Options, frozen=True, kw_only=True):
             usual=Usual(LOAD, "tokens of an answer", "TOKENS", "1024, or what is left"),
         ),
     ] = None
+    images: Annotated[
+        int | None,
+        option(
+            "images of each request; their tokens come on top of --input-tokens, by the model's own rule",
+            size,
+            unit="images",
+            default="none",
+        ),
+    ] = None
+    image_size: Annotated[
+        str | None,
+        option("pixels of each image, width x height, such as 1920x1080", word, unit="WxH", default="1024x1024"),
+    ] = None
+    audio_seconds: Annotated[
+        float | None,
+        option(
+            "seconds of audio in each request; its tokens come on top of --input-tokens",
+            number,
+            unit="seconds",
+            default="none",
+        ),
+    ] = None
     request_rate: Annotated[
         float | None,
         option(

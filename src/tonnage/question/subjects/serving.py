@@ -7,6 +7,10 @@ from tonnage.question.choices import engines, precisions
 from tonnage.question.forms import count, length, number, size, word
 from tonnage.question.option import LOAD, PARALLELISM, SERVING, Options, Usual, described, option
 from tonnage.question.subjects.model import INTER_NODE, INTRA_NODE
+from tonnage.spec.media import Media
+
+# Fields that no face has: what the load says, for the plan (estimate.load.media).
+OF_LOAD = ("request_lengths", "media")
 
 
 @described
@@ -119,6 +123,8 @@ class ServingOptions(Options, frozen=True, kw_only=True):
     ] = None
     enforce_eager: Annotated[bool | None, option("without CUDA graphs (vllm, sglang)")] = None
     reserve_bytes: int = 0
+    request_lengths: tuple[int, int] | None = None  # of the load: tokens of a prompt, images and all, and of an answer
+    media: Media | None = None  # of the load's images and sounds, by the model's own rule (estimate.serving.media)
     calibrated: Annotated[
         bool | None,
         option("correct TTFT, TPOT and latency by your own runs, which `tonnage calibrate` lists", default="off"),
@@ -215,6 +221,34 @@ class ServingOptions(Options, frozen=True, kw_only=True):
     ] = None
     acceptance: Annotated[
         float | None, option("probability that a guessed token is taken", number, unit="0 to 1", default="as published")
+    ] = None
+    denoising_steps: Annotated[
+        int | None,
+        option(
+            "passes that denoise one answer, of a diffusion language model",
+            size,
+            unit="passes",
+            default="as many as its tokens",
+        ),
+    ] = None
+    block_length: Annotated[
+        int | None,
+        option(
+            "tokens of an answer that are denoised together, of a diffusion language model",
+            size,
+            unit="tokens",
+            default="the model's own",
+        ),
+    ] = None
+    denoising_cache: Annotated[
+        str | None,
+        option(
+            "what passes that denoise find cached: Fast-dLLM's prefix or dual, for LLaDA and Dream",
+            word,
+            unit="name",
+            default="the engine's own",
+            choices=("none", "window", "block", "prefix", "dual"),
+        ),
     ] = None
     lora_adapters: Annotated[
         int | None,

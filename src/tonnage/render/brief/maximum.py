@@ -29,7 +29,7 @@ from tonnage.render.brief.words import (
     users_text,
     value_of,
 )
-from tonnage.render.prompts import both_limits
+from tonnage.render.prompts import both_limits, with_prompts
 from tonnage.render.tone import Toned
 
 LIMITS = {
@@ -223,9 +223,7 @@ def _speed(document: Mapping[str, Any]) -> str:
     if speed.get("tokens_per_second"):
         parts.append(say("{rate} output tokens/s", rate=significant(speed["tokens_per_second"])))
     text, load = say(", ").join(parts), at_load(question)
-    length = value_of(question, "input_tokens")
-    if length:
-        text = say("{text} ({tokens}-token prompts)", text=text, tokens=count(length))
+    text = with_prompts(text, question)
     return say("{times} {load}", times=text, load=load) if load else text
 
 

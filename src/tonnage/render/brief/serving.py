@@ -37,6 +37,7 @@ from tonnage.render.brief.words import (
     value_of,
     with_changes,
 )
+from tonnage.render.prompts import media_tokens
 
 Fields = Literal["target", "figures", "room"]
 
@@ -82,7 +83,7 @@ def engine_of(question: Mapping[str, Any]) -> str:
 def load_of(question: Mapping[str, Any]) -> str:
     """Who asks, and how long input and output are."""
     lengths = [value_of(question, f"{name}_tokens") for name in ("input", "output")]
-    cached = value_of(question, "cached_tokens")
+    cached, media = value_of(question, "cached_tokens"), media_tokens(question)
     tokens = (
         ""
         if None in lengths
@@ -93,6 +94,13 @@ def load_of(question: Mapping[str, Any]) -> str:
             output=count(lengths[1]),
         )
         if cached
+        else say(
+            "{input} text and {media} image or audio tokens in, {output} out",
+            input=count(lengths[0]),
+            media=count(media),
+            output=count(lengths[1]),
+        )
+        if media
         else say("{input} tokens in, {output} out", input=count(lengths[0]), output=count(lengths[1]))
     )
     if "trace" in question:
@@ -102,7 +110,7 @@ def load_of(question: Mapping[str, Any]) -> str:
     else:
         who = users_text(value_of(question, "concurrency"))
     context = value_of(question, "context")
-    if tokens and context and question["context"]["from"] in ASKED and context > sum(lengths):
+    if tokens and context and question["context"]["from"] in ASKED and context > sum(lengths) + media:
         who = say("{users} of up to {context} tokens", users=who, context=count(context)) if who else ""
         tokens = say("times at {lengths}", lengths=tokens)
         return say("; ").join(filter(None, (who, tokens)))
@@ -378,7 +386,8 @@ def _makes_it_fit(verdict: Mapping[str, Any], move: Mapping[str, Any]) -> bool:
     return bool(high > usable >= move["needed_bytes"] * high / verdict["needed_bytes"])
 
 
-LENGTHS = ("context", "input_tokens", "output_tokens", "cached_tokens", "cache_hit_rate", "spread")
+MEDIA = ("images", "image_size", "audio_seconds")
+LENGTHS = ("context", "input_tokens", "output_tokens", *MEDIA, "cached_tokens", "cache_hit_rate", "spread")
 LOAD = ("concurrency", "request_rate", *LENGTHS[1:], "ttft", "tpot")
 
 

@@ -15,6 +15,7 @@ from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import MissingDatum, NotApplicable, TonnageError
+from tonnage.question.subjects.serving import OF_LOAD
 from tonnage.spec import Cluster
 
 FORMS: dict[str, tuple[type[Struct], ...]] = {
@@ -104,7 +105,7 @@ def options_of(verb: str) -> tuple[str, ...]:
 
 
 def _own_fields(form: type[Struct]) -> tuple[str, ...]:
-    return tuple(name for name in form.__struct_fields__ if name != RESERVE)
+    return tuple(name for name in form.__struct_fields__ if name not in (RESERVE, *OF_LOAD))
 
 
 def _answer(verb: str, model: Model, cluster: Cluster, options: Mapping[str, Any]) -> Answer:

@@ -16,6 +16,7 @@ from tonnage.estimate.answer.served import OF_LATER_TOKENS, hour, prices
 from tonnage.estimate.answer.serving import serve
 from tonnage.estimate.bands import serving_band
 from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.media import with_load
 from tonnage.estimate.load.options import LoadOptions, ReplicaLoad, asked, lengths
 from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.serving.forward_peak import batch_limits
@@ -167,7 +168,7 @@ class _Walked:
     def prepare(self, row: ServingRow) -> _Prepared:
         """The plan, the load and the memory of a row, as `serve` makes them."""
         question = Question()
-        options = replace(row.options, reserve_bytes=row.reserve_bytes)
+        options = with_load(row.model, replace(row.options, reserve_bytes=row.reserve_bytes), row.load)
         given = lengths(row.model, options, row.load)
         in_context = options if given.context is None else replace(options, context=given.context)
         plan = serving_plan(row.model, row.cluster, in_context, question)

@@ -1,7 +1,7 @@
 """The largest model of the catalogue that is served, or trains, on a machine."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from tonnage.search.maximum.search import SearchResult
 
 WIDEST = "the widest precision in which it fits, of those that are searched"
 NARROWEST = "needs least of the precisions that are searched"
+REFUSED: Final = "refused"  # no estimate takes the model
 LARGER = 24  # models beyond those that halving looked at
 Models = Sequence[tuple[str, str, Model]]  # (name, id on the Hub, model)
 
@@ -106,24 +107,32 @@ def largest_model(models: Models, question: Question) -> Ranked:
 
 def some_model(models: Models, question: Question) -> Tried | None:
     """A large one that fits, found by halving and among the next larger ones: it is estimated, but a larger one may
-    fit too.
+    fit too. One that no estimate takes says nothing of size: the next larger that is estimated stands for it.
     """
     ranked = sorted(models, key=lambda entry: entry[2].num_parameters())
     low, high, fitting = -1, len(ranked), None
     while high - low > 1:
         middle = (low + high) // 2
-        tried = _fitting(ranked[middle], question)
-        low, high = (middle, high) if tried else (low, middle)
+        fits, tried = next(
+            (
+                (place, tried)
+                for place in range(middle, high)
+                if (tried := _estimated(ranked[place], question)) != REFUSED
+            ),
+            (middle, None),
+        )
+        low, high = (fits, high) if tried else (low, middle)
         fitting = tried or fitting
-    larger = (_fitting(entry, question) for entry in reversed(ranked[low + 1 : low + 1 + LARGER]))
-    return next((tried for tried in larger if tried), fitting)
+    larger = (_estimated(entry, question) for entry in reversed(ranked[low + 1 : low + 1 + LARGER]))
+    return next((tried for tried in larger if isinstance(tried, Tried)), fitting)
 
 
-def _fitting(named: tuple[str, str, Model], question: Question) -> Tried | None:
+def _estimated(named: tuple[str, str, Model], question: Question) -> Tried | Literal["refused"] | None:
+    """The model where it fits, None where it does not."""
     try:
         tried = _tried(named[0], named[2], question)
     except TonnageError:
-        return None
+        return REFUSED
     return tried if tried is not None and tried.outcome.fits else None
 
 

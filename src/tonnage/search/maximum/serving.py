@@ -13,7 +13,8 @@ from tonnage.documents.advice import ChangeDocument
 from tonnage.estimate.answer import answers
 from tonnage.estimate.bands import serving_band
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.load.options import USUAL, LoadOptions, lengths
+from tonnage.estimate.load.media import with_load
+from tonnage.estimate.load.options import USUAL, LoadOptions, lengths, media_tokens
 from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.plan.rule import expert_counts
 from tonnage.estimate.run.larger_machines import Machines
@@ -61,6 +62,7 @@ class ServingRow:
         self._engine = self._of_layers(options) if what.option in LAYERS else {}
         self.options = replace(options, reserve_bytes=reserve_bytes, **self._engine)
         self.load = self._with_answers(load) if what.option == "input_tokens" else load
+        self.options = with_load(model, self.options, self.load)
         self._known: dict[int, Outcome] = {}
 
     def _check(self, load: LoadOptions) -> None:
@@ -96,7 +98,7 @@ class ServingRow:
     def values(self) -> Sequence[int]:
         option, count = self.what.option, self.model.num_layers
         if option == "context":
-            least = (self.load.input_tokens or 1) + (self.load.output_tokens or 1)
+            least = (self.load.input_tokens or 1) + media_tokens(self.options) + (self.load.output_tokens or 1)
             return range(least, max(least, LONGEST) + 1)
         if option == "layers_on_accelerator":
             least = int(serving_plan(self.model, self.cluster, self.options, Question()).pipeline_parallel_size)
@@ -133,6 +135,7 @@ class ServingRow:
         room = context or self.model.context
         if room is None:
             return None
+        room -= media_tokens(self.options)
         if room <= answer:
             raise InvalidInput(
                 "{@output_tokens} must leave some of the context of {room:,} tokens to the prompt. Got {answer:,}.",
@@ -172,7 +175,8 @@ class ServingRow:
 
     def _options_at(self, value: int) -> tuple[ServingOptions, LoadOptions]:
         if self.what.option == "input_tokens":
-            return self.options, replace(self.load, input_tokens=value)
+            load = replace(self.load, input_tokens=value)
+            return with_load(self.model, self.options, load), load
         return replace(self.options, **self.said(value)), self.load
 
     def plan(self, value: int) -> ServingPlan:

@@ -27,6 +27,7 @@ from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import human, parse_bytes, parse_count, parse_length
 from tonnage.models import read
 from tonnage.question.option import types_of
+from tonnage.question.subjects.serving import OF_LOAD
 from tonnage.search.pool.candidates import at_rate, missed_level
 from tonnage.search.pool.inventory import Job, widths_of
 from tonnage.search.pool.offload import served_from_host, trained_with_host
@@ -36,7 +37,7 @@ from tonnage.spec import Cluster
 LENGTHS = ("context", "input_tokens", "output_tokens", "sequence_length", "max_num_batched_tokens")
 SIZES = ("weights_on_host",)
 WORDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-OF_PLACES = ("reserve_bytes",)  # what the inventory says of nodes, and no job does
+OF_PLACES = ("reserve_bytes", *OF_LOAD)  # what the inventory says of nodes, and no job does
 
 
 class Way(Struct, frozen=True, kw_only=True, eq=False):

@@ -15,6 +15,7 @@ from tonnage.estimate.hardware.network import Network
 from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load import Policy
+from tonnage.estimate.load.media import with_load
 from tonnage.estimate.load.options import USUAL, USUAL_SOURCE, Lengths, LoadOptions, ReplicaLoad, asked, lengths
 from tonnage.estimate.serving.memory import ServingRank, stage_memory
 from tonnage.estimate.serving.options import ServingOptions
@@ -456,6 +457,11 @@ def usual(
     nothing = all(length is None for length in (load.input_tokens, load.output_tokens, options.context))
     if nothing and (model.context or 2 * USUAL) >= 2 * USUAL:
         load = replace(load, input_tokens=USUAL, output_tokens=USUAL)
+    if model.diffusion is not None:
+        raise MissingDatum(
+            "{model} denoises its answers: a placement of it over unlike machines is not estimated.", model=model.name
+        )
+    options = with_load(model, options, load)
     usual_lengths = lengths(model, options, load)
     if usual_lengths.context is not None:
         options = replace(options, context=usual_lengths.context)

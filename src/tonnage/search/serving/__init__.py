@@ -8,10 +8,12 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model, needs_family
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.load.options import USUAL, USUAL_SOURCE, LoadOptions, lengths, lengths_within
+from tonnage.estimate.load.media import with_load
+from tonnage.estimate.load.options import USUAL, USUAL_SOURCE, LoadOptions, lengths, lengths_within, media_tokens
 from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.options.machine import check_uncalibrated
 from tonnage.estimate.plan.rule import check_size
+from tonnage.estimate.serving.media import note_media
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.message import Message, joined, listed, option_name
@@ -63,7 +65,9 @@ def plan_serving(
         on if machines is not None else Message("all {count} accelerators of the catalogue", count=len(compared)),
         "given" if machines is not None else "default",
     )
+    options = with_load(model, options, load)
     options, load = _lengths(model, options, load, question)
+    note_media(options.media, question)
     prices = Prices(money, load.price_per_accelerator_hour)
     objective = _objective(wanted, compared, options, load, prices, question)
     check_uncalibrated(options.calibrated)
@@ -137,7 +141,7 @@ def _lengths(
     else:
         why = ("given",)
     if load.input_tokens is None and load.output_tokens is None:
-        load = lengths_within(int(options.context or 0), load, question)
+        load = lengths_within(int(options.context or 0) - media_tokens(options), load, question)
     usual_lengths = lengths(model, options, load)
     load = replace(load, input_tokens=usual_lengths.input_tokens, output_tokens=usual_lengths.output_tokens)
     if usual_lengths.context is not None:

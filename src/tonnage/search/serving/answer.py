@@ -25,6 +25,7 @@ from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving_time.rates import serving_rates
 from tonnage.kernel.errors import InvalidPlan
+from tonnage.question.subjects.serving import OF_LOAD
 from tonnage.search.serving.best import Plan
 from tonnage.search.serving.nearest import Nearest, nearest
 from tonnage.search.serving.options import OBJECTIVES
@@ -161,7 +162,10 @@ def command(space: Space, plan: Plan, money: BillOptions) -> str:
     """The command that estimates this plan alone."""
     options, load = said_of(plan, space)
     options_said = {
-        name: value for form in (options, load, money) for name, value in asdict(form).items() if value is not None
+        name: value
+        for form in (options, load, money)
+        for name, value in asdict(form).items()
+        if value is not None and name not in OF_LOAD
     }
     reserve = options_said.pop("reserve_bytes")
     options_said |= {"reserve": reserve} if reserve else {}

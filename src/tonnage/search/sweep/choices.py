@@ -22,6 +22,7 @@ from tonnage.kernel.units import parse_length
 from tonnage.numerics.optimizers import optimizer
 from tonnage.numerics.precisions import ALIASES, TRAINING_RECIPES
 from tonnage.question.option import types_of
+from tonnage.question.subjects.serving import OF_LOAD
 from tonnage.runtimes import model_codes, serving_runtime, serving_runtimes, training_runtime
 
 FORMS = {"train": (TrainingOptions,), "serve": (ServingOptions, LoadOptions)}
@@ -39,6 +40,7 @@ NOT_SWEPT = {
         "tpot",
         "simulate",
         "reserve_bytes",
+        *OF_LOAD,
         "percentile",
         "num_requests",
         "seed",

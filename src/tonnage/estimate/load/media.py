@@ -1,0 +1,164 @@
+"""Images and sounds of the requests of a served model: from what was asked to tokens, by the model's own rule."""
+
+import re
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.estimate.load.options import USUAL, lengths, media_tokens
+from tonnage.estimate.serving.media import USUAL_SIZE
+from tonnage.estimate.serving.media.images import image_rule
+from tonnage.estimate.serving.media.sounds import SOUND_RULES
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.errors import InvalidInput, MissingDatum, NotApplicable, shown
+from tonnage.kernel.message import Message
+from tonnage.question.subjects.load import LoadOptions
+from tonnage.spec import Encoded, Media
+
+LARGEST_SIDE = 65_535  # of JPEG
+MOST_IMAGES = 100_000
+LONGEST_SOUND = 86_400  # seconds: a day
+STEEPEST = 200  # smart_resize of Qwen2-VL refuses images that are longer for their width
+KNOWN_IMAGES = (
+    "Qwen2-VL, 2.5-VL, 3-VL, 3.5, Omni; LLaVA 1.5, NeXT, OneVision; InternVL; Llama 3.2 Vision, Llama 4; Gemma 3, 3n, "
+    "4; Pixtral, Mistral 3; GLM-4V; Kimi-VL, K2.5; Phi-3.5-vision, Phi-4-multimodal; MiniMax-M3"
+)
+KNOWN_SOUNDS = "Qwen2-Audio, Qwen2.5-Omni, Qwen3-Omni, Voxtral, Gemma 3n, Gemma 4, Phi-4-multimodal"
+
+
+def with_load(model: Model, options: ServingOptions, load: LoadOptions) -> ServingOptions:
+    """The options with what the plan reads of the load: images and sounds, and lengths where answers are denoised."""
+    options = with_media(model, options, load)
+    if model.diffusion is None:
+        return options
+    stated = lengths(model, options, load)
+    room = options.context or model.context or 2 * USUAL
+    prompt = stated.input_tokens or min(USUAL, max(room * 3 // 4, 1))
+    answer = stated.output_tokens or min(USUAL, max(room - prompt, 1))
+    return replace(options, request_lengths=(prompt + media_tokens(options), answer))
+
+
+def with_media(model: Model, options: ServingOptions, load: LoadOptions) -> ServingOptions:
+    """The options with the images and sounds of each request, whose tokens the plan and the lengths read from there."""
+    if load.images is None and load.audio_seconds is None:
+        if load.image_size is not None:
+            raise NotApplicable(
+                Message("{@image_size} is of {@images}: add it. Got {size}.", size=shown(load.image_size)),
+                "image_size",
+                ("images",),
+            )
+        return options
+    media = Media()
+    if load.images is not None:
+        media = _of_images(model, load.images, load.image_size or USUAL_SIZE)
+    elif load.image_size is not None:
+        raise NotApplicable(
+            Message("{@image_size} is of {@images}: add it. Got {size}.", size=shown(load.image_size)),
+            "image_size",
+            ("images",),
+        )
+    if load.audio_seconds is not None:
+        media = replace(media, audio_seconds=load.audio_seconds, audio=_of_sounds(model, load.audio_seconds))
+    _check_context(model, options, media)
+    options = replace(options, media=media)
+    text = lengths(model, options, load).input_tokens or 1
+    return replace(options, media=replace(media, prompt_tokens=text + media.tokens))
+
+
+def _of_images(model: Model, images: int, text: str) -> Media:
+    if not 1 <= images <= MOST_IMAGES:
+        raise InvalidInput("{@images} must be from 1 to {most:,}. Got {images}.", most=MOST_IMAGES, images=images)
+    width, height = image_sides(text)
+    _has_tower(model, "vision")
+    rule = image_rule(model)
+    if rule is None:
+        raise MissingDatum(
+            "how many tokens {architecture} makes of an image is not described: give its prompt with {@input_tokens} "
+            "alone. Described are {known}.",
+            architecture=model.architecture or model.name,
+            known=KNOWN_IMAGES,
+        )
+    if images > 1 and model.family == "mllama":
+        raise MissingDatum(
+            "{model}: the cross-attention of one image is counted; of more it is not known. Got {images} {@images}.",
+            model=model.name,
+            images=images,
+        )
+    return Media(images=images, width=width, height=height, image=rule(model, height, width))
+
+
+def _of_sounds(model: Model, seconds: float) -> Encoded:
+    if not 0 < seconds <= LONGEST_SOUND:
+        raise InvalidInput(
+            "{@audio_seconds} must be more than 0 and at most {most:,}. Got {seconds:g}.",
+            most=LONGEST_SOUND,
+            seconds=seconds,
+        )
+    _has_tower(model, "audio")
+    rule = SOUND_RULES.get(model.architecture)
+    if rule is None:
+        raise MissingDatum(
+            "how many tokens {architecture} makes of a second of sound is not described: give its prompt with "
+            "{@input_tokens} alone. Described are {known}.",
+            architecture=model.architecture or model.name,
+            known=KNOWN_SOUNDS,
+        )
+    return rule(model, seconds)
+
+
+def _has_tower(model: Model, kind: str) -> None:
+    if any(branch.kind == kind for branch in model.branches):
+        return
+    if kind == "vision":
+        raise InvalidInput(
+            "{model} takes no images: leave out {@images}, or name a model that does, such as qwen2.5-vl-7b-instruct.",
+            model=model.name,
+        )
+    raise InvalidInput(
+        "{model} takes no sounds: leave out {@audio_seconds}, or name a model that does, such as gemma-4-e4b-it.",
+        model=model.name,
+    )
+
+
+def image_sides(text: str) -> tuple[int, int]:
+    """Width and height of "1920x1080"."""
+    found = re.fullmatch(r"\s*(\d{1,9})\s*[xX×]\s*(\d{1,9})\s*", text)
+    sides = tuple(map(int, found.groups())) if found else ()
+    if not sides or not all(1 <= side <= LARGEST_SIDE for side in sides):
+        raise InvalidInput(
+            "{@image_size} must be width x height, each from 1 to {most:,} pixels, such as 1920x1080. Got {size}.",
+            most=LARGEST_SIDE,
+            size=shown(text),
+        )
+    width, height = sides
+    if max(sides) > STEEPEST * min(sides):
+        raise InvalidInput(
+            "{@image_size}: one side must be at most {steepest} times the other. Got {size}. Nearest: {near}.",
+            steepest=STEEPEST,
+            size=shown(text),
+            near=f"{min(width, STEEPEST * height)}x{min(height, STEEPEST * width)}",
+        )
+    return width, height
+
+
+def _check_context(model: Model, options: ServingOptions, media: Media) -> None:
+    """Images and sounds that leave no room for a token of text and one of the answer are refused."""
+    limit = options.context or model.context
+    if limit is None or media.tokens + 2 <= limit:
+        return
+    if media.image_tokens and media.image and media.audio_tokens + media.image.tokens + 2 <= limit:
+        most = (limit - 2 - media.audio_tokens) // media.image.tokens
+        raise InvalidInput(
+            "{@images}: {images} images of {tokens:,} tokens do not fit a context of {limit:,} tokens. "
+            "Nearest: {most}.",
+            images=media.images,
+            tokens=media.image.tokens,
+            limit=limit,
+            most=most,
+        )
+    raise InvalidInput(
+        "the images and sounds of a request take {tokens:,} tokens, and {@context} holds {limit:,}: give smaller or "
+        "shorter ones.",
+        tokens=media.tokens,
+        limit=limit,
+    )

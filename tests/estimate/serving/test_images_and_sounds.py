@@ -1,0 +1,117 @@
+"""Images and sounds in the requests of a served model: their tokens, what they take, and what is refused."""
+
+import pytest
+
+import tonnage
+from tonnage.architectures._registry import ARCHITECTURES, find
+from tonnage.estimate.serving.media import images, sounds
+from tonnage.kernel.errors import InvalidInput, MissingDatum, NotApplicable
+from tonnage.models import read
+
+VLM = "qwen2.5-vl-7b-instruct"
+
+
+def serve(model=VLM, on="h100", **options):
+    return tonnage.serve(model, on=on, advice=False, **options)
+
+
+def value(answer, name):
+    return answer.question[name].value
+
+
+@pytest.mark.parametrize(
+    ("model", "counted"),
+    [
+        # sgl-project/sgl-cookbook docs/autoregressive: vision tokens of 20 and 200 images of 1280 x 720; the benchmark
+        # counts the two tokens around each image of Qwen
+        ("qwen3-vl-235b-a22b-instruct", 17_640 / 20 - 2),
+        ("qwen2.5-vl-72b-instruct", 23_960 / 20 - 2),
+        ("llama-4-scout-17b-16e-instruct", 377_440 // 200),
+    ],
+)
+def test_sglang_counts_as_many_tokens_of_an_image(model, counted):
+    asked = read(model)
+    assert images.image_rule(asked)(asked, 720, 1280).tokens == counted
+
+
+def test_sglang_counts_as_many_tokens_for_560_pixels():
+    # SGLang, pull request 14422: 102,912 vision tokens of 256 images of 560 x 560, each with a start and an end
+    asked = read(VLM)
+    assert images.image_rule(asked)(asked, 560, 560).tokens == 102_912 / 256 - 2
+
+
+def test_every_class_with_a_rule_is_read_by_an_architecture():
+    for name in {*images.IMAGE_RULES, *sounds.SOUND_RULES} - {"PixtralForConditionalGeneration"}:
+        find(ARCHITECTURES, name)
+
+
+def test_tokens_of_images_come_on_top_of_the_text():
+    text, both = serve(input_tokens=100, output_tokens=50), serve(input_tokens=100, output_tokens=50, images=3)
+    assert value(both, "image_tokens") == 3 * 1369  # 1024 x 1024 is resized to 1036 x 1036: 37 x 37 groups of patches
+    assert value(both, "input_tokens") == value(text, "input_tokens") == 100
+    assert value(both, "context") == value(text, "context") + 3 * 1369
+    assert both.serving.ttft_seconds.value > text.serving.ttft_seconds.value
+
+
+def test_the_towers_time_is_a_part_of_the_prefill_with_its_flops():
+    answer = serve(input_tokens=100, output_tokens=50, images=2)
+    part = next(term for _, term in answer.serving.ttft_seconds.walk() if term.name == "image and audio encoder")
+    assert part.value == pytest.approx(sum(child.value for child in part.children))
+    # 676 million parameters of the tower, of which 631 in its layers, over 10,952 patches, and the core of attention
+    assert part.children[0].method["parameters"]["flops"] == pytest.approx(1.55e13, rel=0.06)
+
+
+def test_an_encoded_prefix_takes_no_time_of_the_tower():
+    whole = serve(input_tokens=100, output_tokens=50, images=2)
+    cached = serve(input_tokens=100, output_tokens=50, images=2, cached_tokens=2000)
+    assert cached.serving.ttft_seconds.value < whole.serving.ttft_seconds.value
+
+
+def test_large_images_of_many_requests_are_the_peak_of_the_activations():
+    small, large = serve(images=1, image_size="560x560"), serve(model="gemma-3-27b-pt", images=1)
+    names = {term.name for _, term in large.memory.walk()}
+    assert "image encoder" in names
+    assert "image encoder" in {term.name for _, term in small.memory.walk()}
+
+
+def test_sounds_have_tokens_and_time():
+    answer = serve("gemma-4-e4b-it", audio_seconds=10.0, input_tokens=20, output_tokens=20)
+    assert value(answer, "audio_tokens") == 250
+
+
+@pytest.mark.parametrize("size", ["0x10", "10x0", "1x100000", "1024", "axb", "1x1000"])
+def test_a_size_that_no_image_has_is_refused(size):
+    with pytest.raises(InvalidInput, match="image_size"):
+        serve(images=1, image_size=size)
+
+
+def test_models_without_towers_take_neither_images_nor_sounds():
+    for options in ({"images": 1}, {"audio_seconds": 1.0}):
+        with pytest.raises(InvalidInput, match=r"llama-3\.1-8b takes no"):
+            serve("llama-3.1-8b", **options)
+
+
+def test_a_family_without_a_described_rule_is_refused_by_name():
+    with pytest.raises(MissingDatum, match=r"KimiK3ForConditionalGeneration.*Qwen2-VL"):
+        serve("kimi-k3", on="64xh200", images=1)
+
+
+def test_a_size_without_images_means_nothing():
+    with pytest.raises(NotApplicable):
+        serve(image_size="640x480")
+
+
+def test_images_beyond_the_context_are_refused_with_the_number_that_fits():
+    with pytest.raises(InvalidInput, match="Nearest: 93"):
+        serve(images=200)
+
+
+def test_vllm_profiles_with_images_of_this_size():
+    limit = '--limit-mm-per-prompt \'{"image": {"count": 2, "width": 640, "height": 480}}\''
+    assert limit in serve(images=2, image_size="640x480").serving.launch
+    assert "'{\"image\": 2}'" in serve(images=2, engine_version="0.8.5").serving.launch
+
+
+def test_the_note_on_towers_says_which_options_add_them():
+    assert any("--images" in note or "images" in note for note in serve().warnings)
+    assert not any("text alone" in note for note in serve(images=1).warnings)

@@ -1,0 +1,192 @@
+"""Tokens of images and sounds against the functions of transformers' own processors, and what a question says of them.
+
+The processors need torchvision; their functions of sizes do not, so that they are taken out of the installed source.
+"""
+
+import ast
+import math
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tonnage.architectures import Model
+from tonnage.estimate.serving.media import images, sounds
+
+SIZES = (
+    (1024, 1024),
+    (1080, 1920),
+    (480, 640),
+    (448, 448),
+    (28, 28),
+    (3000, 200),
+    (4000, 4000),
+    (777, 1333),
+    (560, 560),
+)
+
+
+def of_transformers(module: str, *names: str, **known):
+    """Functions of a file of transformers, or methods of its classes, without its imports."""
+    root = Path(find_spec("transformers").origin).parent
+    tree = ast.parse((root / "models" / f"{module}.py").read_text())
+    found = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in names}
+    space = {"math": math, "np": np, "lru_cache": lambda **_: lambda function: function, **known}
+    for name in names:
+        node = found[name]
+        node.decorator_list = []
+        node.returns = None
+        for argument in (*node.args.args, *node.args.kwonlyargs):
+            argument.annotation = None
+        exec(compile(ast.Module([node], []), module, "exec"), space)
+    return [space[name] for name in names]
+
+
+def model(architecture: str, **config) -> Model:
+    family = config.pop("family", "")
+    return Model(
+        name="asked",
+        family=family,
+        architecture=architecture,
+        hidden_size=8,
+        vocab_size=8,
+        context=None,
+        branches=(),
+        config=config,
+    )
+
+
+def tokens(asked: Model, height: int, width: int) -> int:
+    return images.image_rule(asked)(asked, height, width).tokens
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_qwen_counts_patches_of_its_smart_resize(height, width):
+    (resize,) = of_transformers("qwen2_vl/image_processing_qwen2_vl", "smart_resize")
+    for name, side, least, most in (
+        ("Qwen2_5_VLForConditionalGeneration", 14, 3136, 12_845_056),
+        ("Qwen3VLForConditionalGeneration", 16, 65_536, 16_777_216),
+    ):
+        high, wide = resize(height, width, side * 2, least, most)
+        expected = (high // side) * (wide // side) // 4
+        assert tokens(model(name, vision_config={"patch_size": side}), height, width) == expected
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_glm_counts_two_frames_of_an_image(height, width):
+    (resize,) = of_transformers("glm4v/image_processing_glm4v", "smart_resize")
+    high, wide = resize(2, height, width, min_pixels=112 * 112, max_pixels=9_633_792)
+    assert tokens(model("Glm4vForConditionalGeneration"), height, width) == (high // 14) * (wide // 14) // 4
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_pixtral_ends_each_row_with_a_token(height, width):
+    known = {"get_image_size": lambda image, _: image, "ImageInput": object, "ChannelDimension": object}
+    counted, resize = of_transformers(
+        "pixtral/image_processing_pixtral", "_num_image_tokens", "get_resize_output_image_size", **known
+    )
+    for side, longest, merge, family in ((16, 1024, 1, "llava"), (14, 1540, 2, "mistral3")):
+        high, wide = resize((height, width), longest, side * merge)
+        config = {"vision_config": {"model_type": "pixtral", "patch_size": side, "image_size": longest}}
+        name = "LlavaForConditionalGeneration" if merge == 1 else "Mistral3ForConditionalGeneration"
+        expected = (wide // (side * merge) + 1) * (high // (side * merge))
+        assert tokens(model(name, family=family, **config), height, width) == expected
+    assert counted is not None
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_internvl_cuts_tiles_and_adds_a_thumbnail(height, width):
+    all_sizes, canvas = of_transformers(
+        "got_ocr2/image_processing_got_ocr2", "get_all_supported_aspect_ratios", "get_optimal_tiled_canvas"
+    )
+    assert len(all_sizes(1, 12)) == 35
+    wide, high = canvas((height, width), (448, 448), 1, 12)
+    tiles = wide * high + (wide * high > 1)
+    assert tokens(model("InternVLForConditionalGeneration"), height, width) == 2 + 256 * tiles
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_gemma_4_fills_its_budget_of_patches(height, width):
+    (resize,) = of_transformers("gemma4/image_processing_gemma4", "get_aspect_ratio_preserving_size")
+    high, wide = resize(height, width, 16, 280 * 9, 3)
+    assert tokens(model("Gemma4ForConditionalGeneration"), height, width) == (high // 16) * (wide // 16) // 9
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_kimi_pads_what_it_scales_to_its_limit(height, width):
+    (resize,) = of_transformers("kimi_k25/image_processing_kimi_k25", "navit_resize")
+    _, (high, wide) = resize(height, width, 14, 2, 16_384, 512)
+    assert tokens(model("KimiK25ForConditionalGeneration"), height, width) == (high // 28) * (wide // 28)
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_llava_next_cuts_the_padding_of_its_canvas(height, width):
+    class Processor:
+        num_additional_image_tokens, patch_size, num_image_tokens, vision_aspect_ratio = 1, 14, 729, "anyres_max_9"
+
+    (best,) = of_transformers("../image_processing_utils", "select_best_resolution")
+    for module, name, side, points in (
+        ("llava_next", "LlavaNextForConditionalGeneration", 336, images.PINPOINTS),
+        (
+            "llava_onevision",
+            "LlavaOnevisionForConditionalGeneration",
+            384,
+            [[384 * i, 384 * j] for i in range(1, 7) for j in range(1, 7)],
+        ),
+    ):
+        counted, unpadded = of_transformers(
+            f"{module}/processing_{module}",
+            "_get_number_of_features",
+            "_get_unpadded_features",
+            select_best_resolution=best,
+        )
+        asked = Processor()
+        asked.image_processor = type("Settings", (), {"image_grid_pinpoints": points})
+        asked._get_unpadded_features = lambda *sizes, unpadded=unpadded, asked=asked: unpadded(asked, *sizes)
+        expected = counted(asked, height, width, side, side) - (module == "llava_next")
+        config = {"image_grid_pinpoints": points, "vision_config": {"image_size": side}}
+        assert tokens(model(name, **config), height, width) == expected
+
+
+def test_llama_4_separates_tiles_and_adds_the_whole_image():
+    # transformers 5.24, models/llama4/processing_llama4.py, _prompt_split_image, of 2 x 2 tiles of 144 tokens: start,
+    # image and end, a separator between two tiles of a row and one behind each row
+    assert tokens(model("Llama4ForConditionalGeneration"), 672, 672) == 3 + 2 * (2 * 144 + 1 + 1) + 144
+    assert tokens(model("Llama4ForConditionalGeneration"), 336, 336) == 3 + 144
+
+
+def test_images_of_one_size_have_as_many_tokens_whatever_they_are():
+    llava = model("LlavaForConditionalGeneration", vision_config={"model_type": "clip_vision_model", "image_size": 336})
+    gemma = model("Gemma3ForConditionalGeneration", mm_tokens_per_image=256)
+    assert {tokens(llava, *size) for size in SIZES} == {576}
+    assert {tokens(gemma, *size) for size in SIZES} == {256}
+
+
+def test_phi_3_5_vision_counts_144_tokens_a_tile():
+    # its own example: a square image of 336 is one tile and the whole: processing_phi3_v.py, (1 + 1) * 144 + 1 + 2 * 12
+    # is that of num_crops 1; 16 crops make 4 x 4 tiles
+    assert tokens(model("Phi3VForCausalLM"), 1000, 1000) == (16 + 1) * 144 + 1 + 5 * 12
+
+
+def test_phi_4_counts_what_its_mask_leaves():
+    # transformers 5.24, models/phi4_multimodal/image_processing_phi4_multimodal.py: one tile of 448 x 448
+    assert tokens(model("Phi4MultimodalForCausalLM"), 448, 448) == 256 + 1 + 256 + 16 + 16
+    # 3 x 3 tiles of 448 for 1024 x 1024, none of it padded
+    assert tokens(model("Phi4MultimodalForCausalLM"), 1024, 1024) == 256 + 1 + 48 * 48 + 48 + 16
+
+
+@pytest.mark.parametrize("seconds", [0.05, 1, 2.5, 10, 30])
+def test_sounds_are_counted_as_the_encoders_count_them(seconds):
+    frames = math.ceil(round(seconds * 16_000) / 160)
+    (qwen2,) = of_transformers("qwen2_audio/modeling_qwen2_audio", "_get_feat_extract_output_lengths")
+    (qwen3,) = of_transformers("qwen3_omni_moe/modeling_qwen3_omni_moe", "_get_feat_extract_output_lengths")
+    asked = model("Qwen2AudioForConditionalGeneration")
+    assert sounds.qwen2_audio(asked, seconds).tokens == max(qwen2(None, frames)[1], 1)
+    assert sounds.qwen3_omni(asked, seconds).tokens == qwen3(frames)
+    assert sounds.voxtral(asked, seconds).tokens == 375
+
+
+def test_a_second_of_gemma_4_is_25_tokens():
+    assert sounds.gemma4(model("Gemma4ForConditionalGeneration"), 10).tokens == 250
+    assert sounds.gemma4(model("Gemma4ForConditionalGeneration"), 30).tokens == 750
