@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.units import GIB, MIB
+from tonnage.models.purpose import purpose
 from tonnage.runtimes.parts.serving import SERVING_RUNTIMES, BatchLimit, Pools, Reserve, ServingRuntime, Step
 from tonnage.runtimes.parts.start import FIRST, KV_WORDS, RANK, Spread, Start, Words, offload, settings
 from tonnage.spec import Accelerator
@@ -111,6 +112,7 @@ def launch(start: Start) -> str:
     nodes, notes = _nodes(start.spread)
     start.notes.extend(notes)
     words += nodes
+    words += ["--is-embedding"] if purpose(start.model) in ("embed", "rerank") else []
     words += settings(
         plan,
         {
@@ -193,6 +195,7 @@ NEWEST = ServingRuntime(
     graphs=(0, 0),  # in the reserve
     narrow_cache="fp8",
     launch=launch,
+    serves=("generate", "embed", "rerank"),
     copies_in_server="one-node",
     listed=2,
     settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens", "speculative"),

@@ -13,6 +13,7 @@ from tonnage.architectures import Model
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.message import Message
 from tonnage.kernel.units import GIB, MIB
+from tonnage.models.purpose import is_encoder, purpose
 from tonnage.ops import Attention
 from tonnage.runtimes.parts.serving import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
 from tonnage.runtimes.parts.start import FIRST, KV_WORDS, RANK, Start, offload, settings, sizes, switch
@@ -115,6 +116,14 @@ def weights_note(weights: str, accelerator: Accelerator) -> str:
     )
 
 
+# vLLM, docs/models/pooling_models.md: a decoder that embeds, and one whose head is made of two tokens of its table.
+SCORES_TOKENS = (
+    '{"architectures": ["Qwen3ForSequenceClassification"], "classifier_from_token": ["no", "yes"], '
+    '"is_original_qwen3_reranker": true}'
+)
+POOLING = {"embed": ["--runner pooling"], "rerank": ["--runner pooling", f"--hf-overrides {quote(SCORES_TOKENS)}"]}
+
+
 def launch(start: Start) -> str:
     plan = start.plan
     words = [
@@ -123,6 +132,7 @@ def launch(start: Start) -> str:
         *sizes("--tensor-parallel-size", "--pipeline-parallel-size", plan),
         f"--max-model-len {plan.context}",
     ]
+    words += POOLING.get(purpose(start.model), []) if not is_encoder(start.model) else []
     groups = plan.attention_data_parallel_size * start.spread.copies
     words += [f"--data-parallel-size {groups}"] if groups > 1 else []
     nodes, notes = _nodes(start, int(groups))
@@ -213,6 +223,7 @@ NEWEST = ServingRuntime(
     narrow_cache="fp8",
     partition_variable="VLLM_PP_LAYER_PARTITION",
     launch=launch,
+    serves=("generate", "embed", "rerank", "transcribe"),
     copies_in_server="all-nodes",
     listed=1,
     settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens", "speculative"),

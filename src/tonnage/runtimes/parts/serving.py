@@ -169,6 +169,9 @@ ShareOf = Literal["total", "static", "loaded", "free", "nothing"]
 CUBLAS_WORKSPACE: Mapping[str, int] = {"hopper": 32 * MIB, "blackwell": 32 * MIB, "": (4096 * 2 + 16 * 8) * KIB}
 
 
+Purpose = Literal["generate", "embed", "rerank", "transcribe"]
+
+
 class ServingRuntime(Struct, frozen=True, kw_only=True):
     """How an engine spends memory in serving. Fixed amounts are measured, in bytes."""
 
@@ -212,6 +215,17 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     share_of: ShareOf = "total"
     #: The engine's name of `memory_share`.
     setting: str = "gpu_memory_utilization"
+    #: What models it serves are for.
+    serves: tuple[Purpose, ...] = ("generate",)
+    #: How it runs an encoder, by its rates in estimate/serving_time/encoding.toml.
+    encoding: str = "fused"
+    #: Documents of a pass where tokens do not bound it, or windows of sound at once.
+    documents: int = 32
+    #: Whose rates its speech has in encoding.toml; "": those of its own passes.
+    speech: str = ""
+    #: Sequences that it keeps for each window of sound unless told otherwise (beam search), and who says so.
+    beams: int = 1
+    beams_source: str = ""
     #: How it finds its share where nobody says; None: by `memory_share`.
     reserve: Reserve | None = None
     #: Its KV cache in pools; None: it has another form.
