@@ -22,14 +22,29 @@ def purpose(model: Model) -> Purpose:
     names = " ".join(filter(None, (model.name, model.place)))
     if model.family == "whisper":
         return "transcribe"
+    if is_encoder(model):
+        return "rerank" if model.architecture.endswith(SCORES) else "embed"
     if "decoder" not in kinds:
-        return "rerank" if "encoder" in kinds and model.architecture.endswith(SCORES) else "embed"
+        return "generate"
     if RANKS.search(names):
         return "rerank"
     return "embed" if EMBEDS.search(names) else "generate"
+
+
+# What each takes in, in the plural.
+ITEMS = {"embed": "documents", "rerank": "pairs", "transcribe": "files"}
 
 
 def is_encoder(model: Model) -> bool:
     """Whether a model only encodes: no token waits for another, and nothing is cached."""
     kinds = {branch.kind for branch in model.branches}
     return "encoder" in kinds and "decoder" not in kinds
+
+
+# What each does.
+DOES = {
+    "generate": "generates text",
+    "embed": "embeds documents",
+    "rerank": "scores pairs",
+    "transcribe": "writes speech down",
+}

@@ -35,6 +35,25 @@ class LoadOptions(Options, frozen=True, kw_only=True):
             usual=Usual(LOAD, "tokens of an answer", "TOKENS", "1024, or what is left"),
         ),
     ] = None
+    documents: Annotated[
+        int | None,
+        option(
+            "documents to embed, pairs to score or files of speech to write down, such as 10M: time and price of all",
+            size,
+            short=("--pairs", "--files"),
+            unit="documents",
+        ),
+    ] = None
+    audio_seconds: Annotated[
+        float | str | None,
+        option(
+            "length of a file of speech, such as 1h",
+            timed,
+            short=("--audio",),
+            unit="time",
+            default="600",
+        ),
+    ] = None
     request_rate: Annotated[
         float | None,
         option(

@@ -217,6 +217,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     setting: str = "gpu_memory_utilization"
     #: What models it serves are for.
     serves: tuple[Purpose, ...] = ("generate",)
+    #: What its server keeps documents from the accelerator with; "" where nobody measured it.
+    front_end: str = ""
     #: How it runs an encoder, by its rates in estimate/serving_time/encoding.toml.
     encoding: str = "fused"
     #: Documents of a pass where tokens do not bound it, or windows of sound at once.
