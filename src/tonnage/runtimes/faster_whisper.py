@@ -30,6 +30,7 @@ SERVING_RUNTIMES.add(
         rollout="",
         version="faster-whisper 1.2",
         source="faster-whisper, faster_whisper/transcribe.py: beam_size 5; BatchedInferencePipeline, batch_size 8",
+        halves=True,  # Systran/faster-whisper-*: float16 files
         serves=("transcribe",),
         documents=1,
         speech="faster-whisper",

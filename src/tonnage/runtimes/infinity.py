@@ -23,6 +23,7 @@ SERVING_RUNTIMES.add(
         rollout="",
         version="Infinity 0.0.77",
         source="infinity, docs/docs/cli_v2.md: batch-size 32",
+        halves=True,  # cli_v2.md: dtype auto is float16 on CUDA
         serves=("embed", "rerank"),
         encoding="fused",
         speech="",

@@ -23,6 +23,7 @@ SERVING_RUNTIMES.add(
         rollout="",
         version="openai-whisper 20250625",
         source="openai/whisper, whisper/transcribe.py: --beam_size 5",
+        halves=True,  # whisper/decoding.py: fp16 True
         serves=("transcribe",),
         documents=1,
         speech="eager",

@@ -25,6 +25,7 @@ SERVING_RUNTIMES.add(
         version="TEI 1.9",
         source="text-embeddings-inference, docs/source/en/cli_arguments.md: max-batch-tokens 16384, "
         "max-concurrent-requests 512",
+        halves=True,  # router/src/main.rs: dtype float16 on CUDA
         serves=("embed", "rerank"),
         encoding="fused",
         speech="",

@@ -223,6 +223,7 @@ NEWEST = ServingRuntime(
     narrow_cache="fp8",
     partition_variable="VLLM_PP_LAYER_PARTITION",
     launch=launch,
+    halves=True,  # vllm/config/model.py, _get_and_verify_dtype: auto takes float16 for float32
     serves=("generate", "embed", "rerank", "transcribe"),
     front_end=Message(
         "this is what the accelerator does. One server process of vLLM reads requests more slowly where documents are "

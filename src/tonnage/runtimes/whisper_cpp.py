@@ -23,6 +23,7 @@ SERVING_RUNTIMES.add(
         rollout="",
         version="whisper.cpp 1.8",
         source="whisper.cpp, examples/cli/cli.cpp: beam size 5",
+        halves=True,  # models/convert-pt-to-ggml.py: f16
         serves=("transcribe",),
         documents=1,
         speech="whisper.cpp",

@@ -240,6 +240,8 @@ def _note_weights(model: Model, plan: ServingPlan, memory: ServingMemory, questi
             else Message("{engine} holds them in {stored}", engine=plan.engine, stored=memory.stored.name)
         )
         question.put("weights", stored.name, "given", held)
+    elif plan.weights is None and stored.name == "fp32" and memory.stored.name == "fp16":
+        question.put("weights", "fp16", "runtime", Message("{engine} halves 32-bit checkpoints", engine=plan.engine))
     else:
         question.put("weights", stored.name, stored.origin, stored.source)
 

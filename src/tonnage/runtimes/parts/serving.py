@@ -378,6 +378,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     loads_files: bool = False
     #: Precisions that it makes of 16-bit weights while it loads them, and how it is told.
     at_load: Mapping[str, str] = {}
+    #: Whether it holds 32-bit checkpoints in 16 bits, where nobody says otherwise.
+    halves: bool = False
     #: Its option that turns the weights into another type of 16 or 32 bits.
     dtype_flag: str = ""
     #: Precisions of weights that are suggested where it is too slow.
