@@ -170,7 +170,7 @@ def test_a_config_names_its_class_and_the_model_its_context_or_none_at_all(name)
     model = built(name)
     assert model.architecture
     assert model.hidden_size > 0 and model.num_layers > 0 and model.vocab_size > 0
-    assert model.context is None or model.context >= 512
+    assert model.context is None or model.context >= 448
 
 
 def test_the_kinds_of_count_are_those_of_the_form():

@@ -105,13 +105,13 @@ def test_a_derivative_without_network_is_told_what_to_ask_with():
 
 def test_a_kind_that_is_missing_is_said_of_an_id_that_cannot_be_read():
     with pytest.raises(UnknownName, match=r"is a speech model that the catalogue does not have yet. Give its config"):
-        read("openai/whisper-large-v3", offline=True)
+        read("nvidia/parakeet-tdt-0.6b-v3", offline=True)
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("whisper-large-v3", "is a speech model that the catalogue does not have yet"),
+        ("parakeet-tdt-0.6b-v3", "is a speech model that the catalogue does not have yet"),
         ("e5-large", "is an embedding model that the catalogue does not have yet"),
         ("e5-large", "The catalogue has 'multilingual-e5-large'"),
         ("clip-vit-base-patch32", "is an image encoder"),

@@ -440,7 +440,8 @@ class MachineOptions(TypedDict, total=False):
     calibrated: bool | None
     engine: str | None
     """engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, mlx, transformers, gpt-fast,
-    lmdeploy, neuron, tgi, jetstream, generic [name]; default: vllm; llama.cpp for GGUF, on CPUs and Apple
+    lmdeploy, neuron, tgi, jetstream, generic, tei, sentence-transformers, infinity, faster-whisper,
+    openai-whisper, whisper.cpp [name]; default: vllm; llama.cpp for GGUF, on CPUs and Apple
     """
     engine_version: str | None
     """an earlier version of the engine, whose rules differ: 0.5.5 of sglang, b4000 of llama.cpp [version]; default:
@@ -511,8 +512,14 @@ class ServeOptions(MachineOptions, total=False):
     """
     image_size: str | None
     """pixels of each image, width x height, such as 1920x1080 [WxH]; default: 1024x1024"""
-    audio_seconds: float | None
-    """seconds of audio in each request; its tokens come on top of --input-tokens [seconds]; default: none"""
+    documents: int | None
+    """documents to embed, pairs to score or files of speech to write down, such as 10M: time and price of all
+    [documents]
+    """
+    audio_seconds: float | str | None
+    """sound of each request, such as 30s, whose tokens come on top of --input-tokens; of a speech model the length
+    of a file [time]; default: none; 600 of a speech model
+    """
     request_rate: float | None
     """requests that arrive by themselves at all replicas together, instead of --concurrency [requests/s]"""
     cached_tokens: int | None
@@ -619,7 +626,8 @@ class AnyOptions(TrainOptions, total=False):
     output_tokens: int | None
     images: int | None
     image_size: str | None
-    audio_seconds: float | None
+    documents: int | None
+    audio_seconds: float | str | None
     request_rate: float | None
     cached_tokens: int | None
     cache_hit_rate: float | None

@@ -122,6 +122,32 @@ class ServiceLevelDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     bound_by: Bound | UnsetType = UNSET
 
 
+class EncodedDocument(Struct, Generic[Figure], kw_only=True, forbid_unknown_fields=True):
+    """What comes out of a model that writes no text of its own, all replicas together: documents that it embeds, pairs
+    that it scores, files of speech that it writes down.
+
+    `per_second`: documents or pairs at saturation, `at_once` of them in a pass of a replica; of speech, seconds of
+    sound a second. `seconds`: one alone on an idle replica, or a whole file. `band`: between which nine in ten
+    measured values of `per_second` lie; left out where too few are published. `bound_by`: what takes most of a pass.
+    `total_seconds`, `total_cost`: of as many as were asked about. `busy`: the share of `per_second` that comes; more
+    than 1 where more comes than can be done. Prices are null where nobody publishes one: of a million tokens and of a
+    million documents or pairs; of an hour of sound.
+    """
+
+    item: Literal["documents", "pairs", "files"]
+    at_once: int
+    per_second: Figure
+    seconds: Figure
+    bound_by: str
+    band: tuple[float, float] | UnsetType = UNSET
+    tokens_per_second: Figure | UnsetType = UNSET
+    cost_per_million: Figure | UnsetType | None = UNSET
+    cost_per_audio_hour: Figure | UnsetType | None = UNSET
+    total_seconds: Figure | UnsetType = UNSET
+    total_cost: Figure | UnsetType | None = UNSET
+    busy: Figure | UnsetType = UNSET
+
+
 class ServingDocument(Struct, Generic[Figure], frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a served model does, all replicas together. Bytes, seconds, tokens a second, USD and joules of a million
     tokens.
@@ -136,7 +162,8 @@ class ServingDocument(Struct, Generic[Figure], frozen=True, kw_only=True, forbid
     known; `longest_context`: the same, at its high end.
     `hosted`: where a load was said, and prices of own machines and of the model by the token are known.
     `users_at_service_level`: the most within `ttft` and `tpot`; `rate_at_service_level`: what they ask, or the most
-    requests a second that come by themselves.
+    requests a second that come by themselves. `encoded`: of embedding models, rerankers and speech models, in place of
+    times and rates of answers.
     """
 
     kv_bytes_per_token: Figure | UnsetType = UNSET
@@ -182,6 +209,7 @@ class ServingDocument(Struct, Generic[Figure], frozen=True, kw_only=True, forbid
     energy_per_million_tokens: Figure | UnsetType | None = UNSET
     energy_per_million_tokens_alone: Figure | UnsetType | None = UNSET
     hosted: HostedDocument[Figure] | UnsetType = UNSET
+    encoded: EncodedDocument[Figure] | UnsetType = UNSET
 
 
 class FrontierPoint(Struct, kw_only=True, forbid_unknown_fields=True):

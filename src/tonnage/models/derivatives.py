@@ -213,7 +213,7 @@ def unreachable(text: str, why: str) -> UnknownName | None:
 
 # Models that people ask for by names that no entry has: what they are, and where their config is.
 NOT_YET = (
-    (r"(?:openai-)?whisper(?:-.*)?", "a speech model", "openai/whisper-large-v3"),
+    (r"(?:openai-|nvidia-)?(?:whisper|parakeet|canary|wav2vec2)(?:-.*)?", "a speech model", "openai/whisper-large-v3"),
     (r"(?:intfloat-)?e5-(?:small|base|large)(?:-v2)?", "an embedding model", "intfloat/e5-large-v2"),
     (r"(?:gte|bge|nomic-embed|jina-embeddings|snowflake-arctic-embed)-.*", "an embedding model", "BAAI/bge-m3"),
     (r"(?:clip|siglip2?)-.*", "an image encoder", "openai/clip-vit-large-patch14"),

@@ -8,6 +8,7 @@ from shlex import quote
 from msgspec.structs import replace
 
 from tonnage.kernel.units import GIB
+from tonnage.models.purpose import purpose
 from tonnage.runtimes.parts.serving import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
 from tonnage.runtimes.parts.start import Start
 
@@ -32,6 +33,9 @@ ROWS_OF_VECTORS = 8  # MMVQ_MAX_BATCH_SIZE
 GGML_WORDS: Mapping[str, str] = {"fp32": "f32", "fp16": "f16"}
 
 
+POOLING = {"embed": ["--embedding"], "rerank": ["--reranking"]}  # llama.cpp, tools/server/README.md
+
+
 def launch(start: Start) -> str:
     """Slots share the context that is given: it is that of all of them."""
     plan = start.plan
@@ -44,6 +48,7 @@ def launch(start: Start) -> str:
         f"-np {plan.concurrency}",
         f"-ngl {layers}",
     ]
+    words += POOLING.get(purpose(start.model), [])
     tokens = plan.max_num_batched_tokens or 0
     words += [f"-b {tokens}"] if tokens > LOGICAL_BATCH else []
     words += [f"-ub {tokens}"] if tokens else []
@@ -83,6 +88,8 @@ NEWEST = ServingRuntime(
     faster_weights=("q8_0", "q4_k_m"),
     narrow_cache="q8_0",
     launch=launch,
+    serves=("generate", "embed", "rerank"),
+    encoding="eager",
     listed=4,
     aliases=("llamaserver", "ggml"),
     settings=("lora_adapters", "draft_tokens", "layers_on_accelerator", "expert_layers_on_host", "speculative"),

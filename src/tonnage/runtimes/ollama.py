@@ -45,6 +45,7 @@ NEWEST = replace(
     faster_weights=(),
     narrow_cache="",
     launch=launch,
+    serves=("generate", "embed"),
     listed=5,
     aliases=(),
     settings=("lora_adapters", "layers_on_accelerator"),

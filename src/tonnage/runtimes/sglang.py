@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.units import GB, GIB, MIB
+from tonnage.models.purpose import purpose
 from tonnage.runtimes.parts.serving import SERVING_RUNTIMES, BatchLimit, Pools, Reserve, ServingRuntime, Step
 from tonnage.runtimes.parts.start import (
     DECODE,
@@ -124,6 +125,7 @@ def launch(start: Start) -> str:
     nodes, notes = _nodes(start.spread)
     start.notes.extend(notes)
     words += nodes
+    words += ["--is-embedding"] if purpose(start.model) in ("embed", "rerank") else []
     words += settings(
         plan,
         {
@@ -262,6 +264,7 @@ NEWEST = ServingRuntime(
     router=router,
     kv_tiers=("host", "disk", "store"),
     kv_tiers_source="SGLang, sglang/srt/arg_groups/fields/memory.py: hicache_ratio, hicache_storage_backend",
+    serves=("generate", "embed", "rerank"),
     copies_in_server="one-node",
     listed=2,
     settings=(

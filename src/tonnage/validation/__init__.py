@@ -19,12 +19,16 @@ from tonnage.validation.rows import row_of as row_of
 FAILED = "tonnage failed on this row, which is a defect of tonnage; please report it"
 
 
-def _predictor(verb: str) -> Callable[[Row], list[Prediction]]:
+def _predictor(verb: str, kind: str) -> Callable[[Row], list[Prediction]]:
     """What makes a prediction for a row's own figure, then one for each under `also`."""
     if verb == "train":
         from tonnage.validation.training import predict as train
 
         return train
+    if kind == "embed_speed":
+        from tonnage.validation.encoding import predict as encoding
+
+        return encoding
     if verb == "serve":
         from tonnage.validation.serving import predict as serve
 
@@ -91,7 +95,7 @@ def _compare(row: Row) -> list[RowDocument]:
         predictions = [Prediction(skipped=row.skipped or "the row names no verb") for _ in every]
         return [_line(row, measured, prediction) for measured, prediction in zip(every, predictions, strict=True)]
     try:
-        predictions = _predictor(row.verb)(row)
+        predictions = _predictor(row.verb, row.kind)(row)
     except TonnageError as error:
         predictions = [Prediction(skipped=str(error)) for _ in every]
     except Exception as error:  # noqa: BLE001 - whatever one row brings about, the others are compared

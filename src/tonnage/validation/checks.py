@@ -9,6 +9,10 @@ from tonnage.kernel.message import Message
 from tonnage.kernel.registry import nearest
 from tonnage.validation.quantities import QUANTITIES, VERBS
 
+# Inputs of rows of documents and of speech, beside those of a load: documents in a request, seconds of sound, sequences
+# that a decoder of speech keeps for each window.
+ENCODED = ("documents_per_request", "audio_seconds", "beams")
+
 
 def check_measured(verb: str, name: str, unit: str, where: str) -> None:
     """InvalidInput for a quantity or a unit that this verb does not have."""
@@ -45,7 +49,7 @@ def inputs_of(verb: str) -> tuple[str, ...]:
 
         fields = [name for name in ServingPlan.field_names() if name not in ("media", "denoising")]
         contents = ("images", "image_size", "audio_seconds", "denoising_steps", "block_length", "denoising_cache")
-        return tuple(dict.fromkeys(("model", "on", *fields, *contents, *Load.__struct_fields__, "rounds")))
+        return tuple(dict.fromkeys(("model", "on", *fields, *contents, *Load.__struct_fields__, "rounds", *ENCODED)))
     if verb == "models":
         return ("model",)
     return ("on", "collective", "payload_bytes", "algorithm", "link", "between_nodes", "ways")

@@ -118,6 +118,13 @@ QUANTITIES: Mapping[str, Quantity] = {
     ),
     "prefill_tokens_per_second": Quantity("serve", "infer_speed", {"tokens/s": 1}, "uncached input tokens over TTFT"),
     "decode_tokens_per_second": Quantity("serve", "infer_speed", {"tokens/s": 1}, "1 / TPOT"),
+    # passes without decoding, and speech
+    "pass_time": Quantity("serve", "embed_speed", SECONDS, "one batch of documents without decoding"),
+    "documents_per_second": Quantity("serve", "embed_speed", _rates("documents"), "documents, or pairs, embedded"),
+    "embedded_tokens_per_second": Quantity("serve", "embed_speed", _rates("tokens"), "tokens of documents embedded"),
+    "transcription_time": Quantity("serve", "embed_speed", SECONDS, "one file of `audio_seconds` from sound to text"),
+    "window_time": Quantity("serve", "embed_speed", SECONDS, "the encoder over one window of 30 seconds"),
+    "decode_step": Quantity("serve", "embed_speed", SECONDS, "one token of one sequence in the decoder"),
     # speculative decoding
     "acceptance_length": Quantity(
         "serve", "acceptance", {"tokens": 1}, "mean tokens that a pass gives, the model's own among them"

@@ -42,6 +42,8 @@ def unserved(serving: ServingDocument[Term], question: Mapping[str, Entry]) -> s
         return "the service level is not met"
     if "request_rate" in question and serving.ttft_seconds is None:
         return "the queue grows without end"
+    if serving.encoded and serving.encoded.busy and serving.encoded.busy.value >= 1:
+        return "the queue grows without end"
     return ""
 
 

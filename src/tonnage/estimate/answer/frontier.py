@@ -16,6 +16,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.media import with_load
 from tonnage.estimate.load.options import LoadOptions, asked, lengths
 from tonnage.estimate.money.bill import BillOptions, usd_per_hour
+from tonnage.estimate.serving.engine_checks import check_answers
 from tonnage.estimate.serving.memory import serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_plan
@@ -92,6 +93,7 @@ def frontier(
     points: int = POINTS,
 ) -> Frontier:
     """Tensor sizes and precisions are varied where they are not given."""
+    check_answers(model)
     for name in ("request_rate", "trace", "ttft", "tpot", "simulate"):
         if getattr(load, name):
             raise InvalidInput(

@@ -28,6 +28,7 @@ from tonnage.formulas import service as h
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
+from tonnage.models.purpose import purpose
 from tonnage.spec import Cluster, ServingPlan
 
 # The widest first, with bits that a parameter takes at least: what does not fit so is not tried. None: as the
@@ -156,9 +157,7 @@ def _question(cluster: Cluster, options: ServingOptions, order: str, limits: dic
 def _of_model(
     name: str, hub: str, model: Model, cluster: Cluster, options: ServingOptions, usable: int
 ) -> Iterator[RunsDocument]:
-    if model.num_parameters() * LEAST_BITS / 8 > usable * cluster.size or not any(
-        branch.kind == "decoder" for branch in model.branches
-    ):
+    if model.num_parameters() * LEAST_BITS / 8 > usable * cluster.size or purpose(model) != "generate":
         return
     context = options.context or min(CONTEXT, model.context or CONTEXT)
     if options.context and model.context and options.context > model.context:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from math import ceil
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.documents.advice import Chosen
+from tonnage.documents.advice import Advice, Chosen
 from tonnage.estimate.advice.chosen import beside_chosen, mark_chosen
 from tonnage.estimate.advice.moves import Suggestions
 from tonnage.estimate.advice.serving import Unfit, chosen_change, serving_advice
@@ -41,7 +42,11 @@ from tonnage.formulas.serving import weights_share_bytes
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
+from tonnage.models.purpose import purpose
 from tonnage.spec import Cluster, ServingPlan
+
+if TYPE_CHECKING:
+    from tonnage.estimate.serving_time.asked import Encoded
 
 NO_SERVING, NO_LOAD, NO_BILL = ServingOptions(), LoadOptions(), BillOptions()
 
@@ -63,17 +68,24 @@ def serve(
     """
     if model.family == "tensors":
         return _weights_alone(model, cluster, options, reserve_bytes)
-    options = with_load(model, replace(options, reserve_bytes=reserve_bytes), load)
-    question, plan, wanted, usable = _planned(model, cluster, options, load, advise, choose)
+    options = replace(options, reserve_bytes=reserve_bytes)
+    if purpose(model) != "generate" or load.documents is not None:
+        from tonnage.estimate.serving_time.asked import check_purpose, encoded_options
+
+        check_purpose(model, load)
+        options = encoded_options(model, cluster, options, load)
+    else:
+        options = with_load(model, options, load)
+    question, plan, wanted, usable, of_documents = _planned(model, cluster, options, load, advise, choose)
     memory = serving_memory(model, plan, cluster.accelerator)
-    asking = _Asking(model, cluster, options, load, plan, memory, usable, wanted, money)
+    asking = _Asking(model, cluster, options, load, plan, memory, usable, wanted, money, of_documents)
     chosen = asking.chosen() if choose else None
     if chosen is not None:
         options = replace(options, **chosen.change)
-        question, plan, wanted, usable = _planned(model, cluster, options, load, advise, choose)
+        question, plan, wanted, usable, of_documents = _planned(model, cluster, options, load, advise, choose)
         mark_chosen(question, chosen, usable)
         memory = serving_memory(model, plan, cluster.accelerator)
-        asking = _Asking(model, cluster, options, load, plan, memory, usable, wanted, money)
+        asking = _Asking(model, cluster, options, load, plan, memory, usable, wanted, money, of_documents)
     _note_weights(model, plan, memory, question)
     warn_of_blocks(plan.engine, memory, question)
     warn_of_media(model, plan, question)
@@ -86,7 +98,12 @@ def serve(
     band = _band_of_served(plan, cluster, memory, question)
     high = band[1] if band else ceil(memory.memory.value)
     stages, advice = len(memory.ranks), Suggestions(moves=[])
-    service = served(model, plan, cluster, memory, usable, wanted, load, money, question)
+    if asking.encoded is not None:
+        from tonnage.estimate.answer.encoded import served_encoded
+
+        service = served_encoded(model, plan, cluster, asking.encoded, load, money, question)
+    else:
+        service = served(model, plan, cluster, memory, usable, wanted, load, money, question)
     if advise:
         advice = asking.moves(service, high, question)
         if chosen is not None:
@@ -120,16 +137,24 @@ def serve(
 
 def _planned(
     model: Model, cluster: Cluster, options: ServingOptions, load: LoadOptions, advise: bool, choose: bool | None
-) -> tuple[Question, ServingPlan, ReplicaLoad, int]:
-    """The question as understood, the plan, the load of a replica, and the usable bytes of an accelerator."""
+) -> tuple[Question, ServingPlan, ReplicaLoad, int, "Encoded | None"]:
+    """The question as understood, the plan, the load of a replica, the usable bytes of an accelerator, and what is
+    asked of a model that writes no text.
+    """
     question = about(model, cluster, advise, choose)
+    if purpose(model) != "generate":
+        from tonnage.estimate.serving_time.asked import encoded
+
+        plan = serving_plan(model, cluster, options, question)
+        asked_of, plan = encoded(model, cluster, plan, options, load, question)
+        return question, plan, asked_of.load, usable_bytes(cluster, options.reserve_bytes, question), asked_of
     stated = lengths(model, options, load)
     within = options if stated.context is None else replace(options, context=stated.context)
     plan = serving_plan(model, cluster, within, question)
     if stated.context is not None:
         question.put("context", stated.context, "default", stated.why)
     wanted = asked(plan, options, load, stated, question)
-    return question, plan, wanted, usable_bytes(cluster, options.reserve_bytes, question)
+    return question, plan, wanted, usable_bytes(cluster, options.reserve_bytes, question), None
 
 
 class _Asking(Struct, frozen=True):
@@ -144,11 +169,13 @@ class _Asking(Struct, frozen=True):
     usable: int
     wanted: ReplicaLoad
     money: BillOptions
+    encoded: "Encoded | None"
 
     def moves(self, service: Served, high: int, question: Question) -> Suggestions:
         """What makes it fit, where the high end of its memory does not; else what makes it better."""
         if high > self.usable:
-            return serving_advice(self._unfit(service, high))
+            found = serving_advice(self._unfit(service, high))
+            return found if self.encoded is None else replace(found, moves=[_bare(move) for move in found.moves])
         if service.speed is None:
             return Suggestions(moves=[])
         return Suggestions(moves=speed_moves(self._case(service, service.speed, question)))
@@ -198,6 +225,19 @@ class _Asking(Struct, frozen=True):
         )
 
 
+def _bare(move: Advice) -> Advice:
+    """A suggestion without times of answers, which the model does not give."""
+    return replace(
+        move,
+        ttft_seconds=UNSET,
+        tpot_seconds=UNSET,
+        tokens_per_second=UNSET,
+        usd_per_million_tokens=None,
+        time_change=None,
+        usd_change=None,
+    )
+
+
 def _note_weights(model: Model, plan: ServingPlan, memory: ServingMemory, question: Question) -> None:
     """The precision of the weights as they are stored, and who chose it."""
     stored = storage(model, plan.weights)
@@ -208,6 +248,8 @@ def _note_weights(model: Model, plan: ServingPlan, memory: ServingMemory, questi
             else Message("{engine} holds them in {stored}", engine=plan.engine, stored=memory.stored.name)
         )
         question.put("weights", stored.name, "given", held)
+    elif plan.weights is None and stored.name == "fp32" and memory.stored.name == "fp16":
+        question.put("weights", "fp16", "runtime", Message("{engine} halves 32-bit checkpoints", engine=plan.engine))
     else:
         question.put("weights", stored.name, stored.origin, stored.source)
 

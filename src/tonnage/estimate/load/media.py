@@ -12,6 +12,7 @@ from tonnage.estimate.serving.media.sounds import SOUND_RULES
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, MissingDatum, NotApplicable, shown
 from tonnage.kernel.message import Message
+from tonnage.question.amounts import duration
 from tonnage.question.subjects.load import LoadOptions
 from tonnage.spec import Encoded, Media
 
@@ -57,8 +58,9 @@ def with_media(model: Model, options: ServingOptions, load: LoadOptions) -> Serv
             "image_size",
             ("images",),
         )
-    if load.audio_seconds is not None:
-        media = replace(media, audio_seconds=load.audio_seconds, audio=_of_sounds(model, load.audio_seconds))
+    seconds = duration("audio_seconds", load.audio_seconds)
+    if seconds is not None:
+        media = replace(media, audio_seconds=seconds, audio=_of_sounds(model, seconds))
     _check_context(model, options, media)
     options = replace(options, media=media)
     text = lengths(model, options, load).input_tokens or 1

@@ -6,6 +6,7 @@ from tonnage.estimate.plan.validity import shares_heads
 from tonnage.estimate.serving.weights.storage import is_gguf_type, is_mlx, storage
 from tonnage.kernel.errors import InvalidPlan, NotApplicable, TonnageError
 from tonnage.kernel.message import Message, listed, option_name
+from tonnage.models.purpose import DOES, purpose
 from tonnage.numerics.precisions import PRECISIONS
 from tonnage.ops import Attention, LatentAttention
 from tonnage.runtimes import ServingRuntime, serving_runtime, serving_runtimes
@@ -92,7 +93,7 @@ def runs_on(engine: ServingRuntime, accelerator: Accelerator) -> bool:
 def _check_machine(stored: str, engine: ServingRuntime, accelerator: Accelerator) -> None:
     if runs_on(engine, accelerator):
         return
-    others = [name for name in serving_runtimes() if runs_on(serving_runtime(name), accelerator)]
+    others = [name for name in serving_runtimes() if runs_on(serving_runtime(name), accelerator) and answers(name)]
     nearest = [name for name in others if loads(serving_runtime(name), stored)] or others
     if engine.vendors:
         raise InvalidPlan(
@@ -121,7 +122,11 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
     stored = stored_format(model, weights)
     _check_machine(stored, engine, accelerator)
     if not loads(engine, stored):
-        others = [name for name in serving_runtimes() if name != engine.name and loads(serving_runtime(name), stored)]
+        others = [
+            name
+            for name in serving_runtimes()
+            if name != engine.name and loads(serving_runtime(name), stored) and answers(name)
+        ]
         known = listed(engine.formats or ())
         raise InvalidPlan(
             "{@weights}: {version} loads {known} ({formats_source}). Got {name}. Engines that load it: {others}.",
@@ -182,6 +187,43 @@ def check_layers(on_accelerator: int | None) -> None:
                 "epyc-9654, ..."
             )
         )
+
+
+def check_answers(model: Model) -> None:
+    """InvalidPlan for a model that writes no text of its own, where answers are what is compared."""
+    if (found := purpose(model)) != "generate":
+        raise InvalidPlan(
+            "{model} {what}, and has no users who wait for answers: this is of models that generate text. "
+            "`tonnage serve {model}` says what it does on a machine, and at what price.",
+            model=model.name,
+            what=DOES[found],
+        )
+
+
+def answers(name: str) -> bool:
+    """Whether an engine serves models that generate text, as most ask."""
+    return "generate" in serving_runtime(name).serves
+
+
+def check_purpose(model: Model, engine: ServingRuntime) -> None:
+    """An engine that serves no models of this kind."""
+    found = purpose(model)
+    if found in engine.serves:
+        return
+    others = [name for name in serving_runtimes() if found in serving_runtime(name).serves]
+    what = {
+        "generate": "generate text",
+        "embed": "embed documents",
+        "rerank": "score pairs",
+        "transcribe": "write speech down",
+    }[found]
+    raise InvalidPlan(
+        "{@engine}: {version} serves no models that {what}. Got {model}. Engines that do: {others}.",
+        version=engine.version,
+        what=what,
+        model=model.name,
+        others=listed(others),
+    )
 
 
 def check_settings(engine: ServingRuntime, settings: dict[str, object]) -> None:

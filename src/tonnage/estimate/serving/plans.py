@@ -20,6 +20,7 @@ from tonnage.estimate.serving.engine_checks import (
     check_format,
     check_heads,
     check_layers,
+    check_purpose,
     check_settings,
     holds_mlx,
     is_gguf,
@@ -38,6 +39,7 @@ from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, NotAp
 from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import counted, human
+from tonnage.models.purpose import purpose
 from tonnage.numerics.precisions import ALIASES
 from tonnage.runtimes import (
     USUAL_AT_HOME,
@@ -45,6 +47,7 @@ from tonnage.runtimes import (
     USUAL_ENGINE,
     USUAL_OF_MLX,
     USUAL_OF_OTHERS,
+    USUAL_OF_SPEECH,
     ServingRuntime,
     serving_runtime,
     serving_runtimes,
@@ -228,6 +231,7 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
     named = serving_runtime(o.engine or usual, o.engine_version or "" if o.engine else "")
     q.take("engine", o.engine and named.name, usual, origin, why)
     engine = serving_runtime(named.name, o.engine_version or "")
+    check_purpose(model, engine)
     if reason := _cannot_run(engine, model, o.engine_version or ""):
         q.warn(reason)
     if engine.share_of != "nothing" and not _is_home(cluster.accelerator):
@@ -271,6 +275,9 @@ def _usual(model: Model, cluster: Cluster, o: ServingOptions, reason: str) -> tu
     """The engine where nobody says one: llama.cpp for GGUF files and outside of data centres, vLLM where it runs the
     model.
     """
+    if purpose(model) == "transcribe":
+        usual = USUAL_OF_SPEECH.get(cluster.accelerator.vendor, USUAL_OF_OTHERS)
+        return usual, "model", "usual for speech to text"
     if is_gguf(model, o.weights):
         return USUAL_AT_HOME, "model", "GGUF files are llama.cpp's"
     if holds_mlx(model, o.weights) and runs_on(serving_runtime(USUAL_OF_MLX), cluster.accelerator):

@@ -48,13 +48,24 @@ class LoadOptions(Options, frozen=True, kw_only=True):
         str | None,
         option("pixels of each image, width x height, such as 1920x1080", word, unit="WxH", default="1024x1024"),
     ] = None
-    audio_seconds: Annotated[
-        float | None,
+    documents: Annotated[
+        int | None,
         option(
-            "seconds of audio in each request; its tokens come on top of --input-tokens",
-            number,
-            unit="seconds",
-            default="none",
+            "documents to embed, pairs to score or files of speech to write down, such as 10M: time and price of all",
+            size,
+            short=("--pairs", "--files"),
+            unit="documents",
+        ),
+    ] = None
+    audio_seconds: Annotated[
+        float | str | None,
+        option(
+            "sound of each request, such as 30s, whose tokens come on top of --input-tokens; of a speech model the "
+            "length of a file",
+            timed,
+            short=("--audio",),
+            unit="time",
+            default="none; 600 of a speech model",
         ),
     ] = None
     request_rate: Annotated[

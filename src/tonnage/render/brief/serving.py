@@ -7,6 +7,7 @@ from tonnage.documents.question import ASKED
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import money, significant
 from tonnage.language import say, say_as
+from tonnage.render.brief.encoded import LARGE, SAID, add_encoded, encoded_load, encoded_next, encoded_of
 from tonnage.render.brief.layout import Column, Page
 from tonnage.render.brief.numbers import (
     band_ends,
@@ -82,6 +83,8 @@ def engine_of(question: Mapping[str, Any]) -> str:
 
 def load_of(question: Mapping[str, Any]) -> str:
     """Who asks, and how long input and output are."""
+    if text := encoded_load(question):
+        return text
     lengths = [value_of(question, f"{name}_tokens") for name in ("input", "output")]
     cached, media = value_of(question, "cached_tokens"), media_tokens(question)
     tokens = (
@@ -124,6 +127,10 @@ def add_serving(page: Page, document: Mapping[str, Any], opened: Sequence[Term],
         if level:
             _add_targets(page, document, level)
             _add_cause(page, document, opened)
+        return
+    if (found := encoded_of(document)) is not None:
+        if only != "room":
+            add_encoded(page, document, found)
         return
     _add_room(page, document)
     if tier := serving.get("kv_offload"):
@@ -395,6 +402,10 @@ def serving_next(document: Mapping[str, Any], *, fits: bool) -> str:
     """The following question: machines that serve the load, or how many users this one serves."""
     question = document["question"]
     model, machine = named_model(question), str(value_of(question, "on"))
+    if (found := encoded_of(document)) is not None and fits:
+        return encoded_next(model, machine, question, found)
+    if encoded_load(question):
+        return f"tonnage serve {model} --on {LARGE}{given(question, SAID)}"
     load, vary = given(question, LOAD), ""
     if "split" in document["serving"]:
         vary = " --vary disaggregation"

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from tonnage.kernel.units import significant
 from tonnage.language import say, worded
+from tonnage.render.brief.encoded import encoded_of, encoded_result, overload_of
 from tonnage.render.brief.numbers import count, gib, percent, seconds, seconds_unit, target
 from tonnage.render.brief.run import limits_kept, missed_text
 from tonnage.render.brief.words import CHIPS, accelerators_in, at_load, flag, flags_of, rate_text, value_of
@@ -68,6 +69,8 @@ def _verdict_line(document: Mapping[str, Any]) -> Toned:
     head = say("fits with {option}", option=option) if option else say("fits")
     share = percent(verdict["needed_bytes"] / usable)
     line = say("{head}: {sizes} ({share} %)", head=head, sizes=sizes, share=share)
+    if result := encoded_result(document):
+        return Toned(say("{line}; {states}", line=line, states=result), "good")
     load = "" if option else load_text(document)
     line = say("{line} for {load}", line=line, load=load) if load else line
     line, tone = _beside_others(document, line)
@@ -167,7 +170,7 @@ def unknown_text(document: Mapping[str, Any]) -> str:
     question = document["question"]
     if _is_mlx(document):
         return say("{engine} loads no MLX files; mlx does, on Apple", engine=value_of(question, "engine"))
-    if "tpot_seconds" not in document["serving"]:
+    if "tpot_seconds" not in document["serving"] and encoded_of(document) is None:
         return say("speed not estimated")
     return ""
 
@@ -291,7 +294,7 @@ def _missed(document: Mapping[str, Any], sizes: str) -> str:
             return line
         value, option = seconds(figure), flags_of(better)
         return say("{line}; {value} with {option}, inside the error band", line=line, value=value, option=option)
-    if overload := _overload(document):
+    if overload := overload_of(document) or _overload(document):
         return say("overloaded: {rates}; memory fits: {sizes}", rates=overload, sizes=sizes)
     return say("{missed}; memory fits: {sizes}", missed=worded(missed), sizes=sizes)
 

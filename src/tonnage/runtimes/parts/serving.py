@@ -170,6 +170,9 @@ ShareOf = Literal["total", "static", "loaded", "free", "nothing"]
 CUBLAS_WORKSPACE: Mapping[str, int] = {"hopper": 32 * MIB, "blackwell": 32 * MIB, "": (4096 * 2 + 16 * 8) * KIB}
 
 
+Purpose = Literal["generate", "embed", "rerank", "transcribe"]
+
+
 class ServingRuntime(Struct, frozen=True, kw_only=True):
     """How an engine spends memory in serving. Fixed amounts are measured, in bytes."""
 
@@ -213,6 +216,19 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     share_of: ShareOf = "total"
     #: The engine's name of `memory_share`.
     setting: str = "gpu_memory_utilization"
+    #: What models it serves are for.
+    serves: tuple[Purpose, ...] = ("generate",)
+    #: What its server keeps documents from the accelerator with; "" where nobody measured it.
+    front_end: str = ""
+    #: How it runs an encoder, by its rates in estimate/serving_time/encoding.toml.
+    encoding: str = "fused"
+    #: Documents of a pass where tokens do not bound it, or windows of sound at once.
+    documents: int = 32
+    #: Whose rates its speech has in encoding.toml; "": those of its own passes.
+    speech: str = ""
+    #: Sequences that it keeps for each window of sound unless told otherwise (beam search), and who says so.
+    beams: int = 1
+    beams_source: str = ""
     #: How it finds its share where nobody says; None: by `memory_share`.
     reserve: Reserve | None = None
     #: Its KV cache in pools; None: it has another form.
@@ -377,6 +393,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     loads_files: bool = False
     #: Precisions that it makes of 16-bit weights while it loads them, and how it is told.
     at_load: Mapping[str, str] = {}
+    #: Whether it holds 32-bit checkpoints in 16 bits, where nobody says otherwise.
+    halves: bool = False
     #: Its option that turns the weights into another type of 16 or 32 bits.
     dtype_flag: str = ""
     #: Precisions of weights that are suggested where it is too slow.

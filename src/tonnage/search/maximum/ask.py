@@ -8,6 +8,7 @@ from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.options.machine import check_uncalibrated
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.serving.engine_checks import check_answers
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import option_name
@@ -49,6 +50,7 @@ def serving_maximum(
     check_uncalibrated(options.calibrated)
     _check(what, model, options, load)
     if model is not None:
+        check_answers(model)
         return _maximum(ServingRow(what, model, cluster, options, load, money, reserve_bytes), advise=advise)
     question = ServedCatalogue(cluster=cluster, options=options, load=load, money=money, reserve=reserve_bytes)
     return model_maximum(what, list(every()), question, advise=advise)

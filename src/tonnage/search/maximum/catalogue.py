@@ -21,6 +21,7 @@ from tonnage.estimate.run.larger_machines import Machines
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.weights.storage import stored_bytes
 from tonnage.kernel.errors import InvalidInput, TonnageError
+from tonnage.models.purpose import purpose
 from tonnage.question.subjects.maximum import what_of
 from tonnage.search.maximum.case import Case
 from tonnage.search.maximum.serving import ServingRow
@@ -55,7 +56,7 @@ class ServedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
                 context=model.context,
                 context2=context,
             )
-        if not any(branch.kind == "decoder" for branch in model.branches):
+        if purpose(model) != "generate":
             raise InvalidInput("{model} makes no tokens.", model=model.name)
         fixed_weights = self.options.weights
         for weights in (fixed_weights,) if fixed_weights else _widest_first(model):

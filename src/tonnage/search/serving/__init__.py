@@ -13,6 +13,7 @@ from tonnage.estimate.load.options import USUAL, USUAL_SOURCE, LoadOptions, leng
 from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.options.machine import check_uncalibrated
 from tonnage.estimate.plan.rule import check_size
+from tonnage.estimate.serving.engine_checks import check_answers
 from tonnage.estimate.serving.media import note_media
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
@@ -55,6 +56,7 @@ def plan_serving(
     """
     if model.family == "tensors":
         raise needs_family(model, "a plan to serve it")
+    check_answers(model)
     _check(options, load)
     wanted, question = goal(said), Question()
     compared = catalogued() if machines is None else machines

@@ -272,10 +272,12 @@ def takes_adapters_alone(stored: Storage) -> bool:
 
 
 def loaded_storage(model: Model, plan: ServingPlan) -> Storage:
-    """How the engine holds the weights: as they are stored, or in the model's own type where it dequantises GGUF
-    files when it loads them.
+    """How the engine holds the weights: as stored, in 16 bits where it halves those of 32, or in the model's own
+    type where it dequantises GGUF files when it loads them.
     """
     stored = storage(model, plan.weights)
+    if stored.name == "fp32" and not plan.weights and serving_runtime(plan.engine, plan.engine_version).halves:
+        return storage(model, "fp16")
     if not is_gguf_type(stored) or not serving_runtime(plan.engine, plan.engine_version).dequantizes_gguf:
         return stored
     return storage(model, {"float32": "fp32", "float16": "fp16"}.get(model.dtype or "", "bf16"))
