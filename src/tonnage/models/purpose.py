@@ -32,7 +32,11 @@ def purpose(model: Model) -> Purpose:
 
 
 # What each takes in, in the plural.
-ITEMS = {"embed": "documents", "rerank": "pairs", "transcribe": "files"}
+ITEMS: dict[str, Literal["documents", "pairs", "files"]] = {
+    "embed": "documents",
+    "rerank": "pairs",
+    "transcribe": "files",
+}
 
 
 def is_encoder(model: Model) -> bool:

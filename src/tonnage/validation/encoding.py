@@ -93,6 +93,7 @@ def predict(row: Row) -> list[Prediction]:
     """A prediction for the row's figure, and one for each of those under `also`: memory as of any server."""
     every = (row.measured, *row.also)
     found: list[Prediction] = predict_serving(row)
+    times: list[tuple[float, float]] | str
     try:
         case = EncodingRow(row)
         times, band = _shipped(case)

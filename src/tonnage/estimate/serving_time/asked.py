@@ -64,11 +64,10 @@ class Encoded(Struct, frozen=True, kw_only=True):
 def check_purpose(model: Model, load: LoadOptions) -> Purpose:
     """What the model is for; NotApplicable for options of models for something else."""
     found = purpose(model)
-    if found == "generate":
-        wrong, what = OF_TEXT, DOES[found]
-    else:
-        wrong = (*OF_ANSWERS, *(("input_tokens",) if found == "transcribe" else ("audio_seconds",)))
-        what = DOES[found]
+    what = DOES[found]
+    wrong: tuple[str, ...] = OF_TEXT
+    if found != "generate":
+        wrong = (*OF_ANSWERS, "input_tokens" if found == "transcribe" else "audio_seconds")
     for name in wrong:
         if getattr(load, name) is not None:
             raise NotApplicable(

@@ -4,13 +4,12 @@ Source: TRL 1.16, trl/trainer/{dpo,grpo,distillation}_trainer.py; for PPO Ouyang
 reward model and value function, the last of which trains too.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.communication import copies
 from tonnage.estimate.step.rollout_options import GENERATIONS, check_unused, generates
 from tonnage.formulas import memory as f
@@ -22,6 +21,9 @@ from tonnage.kernel.term import Term
 from tonnage.ops import Head
 from tonnage.runtimes import TrainingRuntime, training_runtime, training_runtimes
 from tonnage.spec import PostTraining, TrainingPlan
+
+if TYPE_CHECKING:  # serving imports the names of objectives, and none of the options
+    from tonnage.estimate.plan.training_options import TrainingOptions
 
 
 class Objective(Struct, frozen=True):
@@ -59,7 +61,9 @@ REFERENCE = "reference model"
 BETA = {"grpo": 0.0, "dapo": 0.0, "rloo": 0.05, "ppo": 0.05}
 
 
-def objective_of(model: Model, runtime: TrainingRuntime, method: str, o: TrainingOptions, q: Question) -> PostTraining:
+def objective_of(
+    model: Model, runtime: TrainingRuntime, method: str, o: "TrainingOptions", q: Question
+) -> PostTraining:
     """What training is for, and what runs beside the model. Adapters that are switched off are their own reference."""
     name = q.take("objective", o.objective, "sft", "default", "the next token of the text")
     if name not in OBJECTIVES:
@@ -161,7 +165,7 @@ def objective_of(model: Model, runtime: TrainingRuntime, method: str, o: Trainin
     )
 
 
-def _pairs(name: str, o: TrainingOptions, q: Question) -> dict[str, Any]:
+def _pairs(name: str, o: "TrainingOptions", q: Question) -> dict[str, Any]:
     """What embedding models train on: hard negatives beside a text and its match, and whether embeddings of all
     texts are made first (sentence-transformers, losses/CachedMultipleNegativesRankingLoss.py; Gao2021).
     """
@@ -186,7 +190,7 @@ def _pairs(name: str, o: TrainingOptions, q: Question) -> dict[str, Any]:
     return {"negatives": negatives, "cached_embeddings": cached}
 
 
-def _beside(name: str, chosen: Objective, o: TrainingOptions, q: Question) -> tuple[str, ...]:
+def _beside(name: str, chosen: Objective, o: "TrainingOptions", q: Question) -> tuple[str, ...]:
     """Models that do not train: a reference where the KL divergence counts."""
     if name not in BETA:
         return chosen.beside
@@ -210,7 +214,7 @@ def _cannot_speak(model: Model) -> str:
     return "an encoder with a decoder" if "encoder" in kinds else ""
 
 
-def _teacher(student: Model, o: TrainingOptions, q: Question) -> Model:
+def _teacher(student: Model, o: "TrainingOptions", q: Question) -> Model:
     if o.teacher is None:
         raise InvalidPlan("{@objective} distillation needs a teacher: name its model in {@teacher}.")
     from tonnage.models import read

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.documents.question import ASKED
-from tonnage.estimate.step.objective import TIMED
 from tonnage.kernel.units import money, significant
 from tonnage.language import say, say_as
 from tonnage.render.brief.layout import Page
@@ -199,6 +198,8 @@ def training_next(document: Mapping[str, Any], *, fits: bool) -> str:
     misses a limit the best machine for it; where the time of a step is not known, the longest sequence, or the largest
     micro-batch, that fits; nothing where both were given.
     """
+    from tonnage.estimate.step.objective import TIMED  # not where a served model is shown
+
     question = document["question"]
     on = str(value_of(question, "on"))
     objective = str(value_of(question, "objective", "sft"))
