@@ -103,7 +103,9 @@ def test_a_formula_is_a_docstring_and_one_expression_with_unit_and_source(name):
         "prompt_cost_share",
         "answer_cost_share",
         "share_that_waits",
+        "cold_share",
         "drain_share",
+        "loop_factor",
         "training_to_inference_rule",
     }  # pure numbers
 

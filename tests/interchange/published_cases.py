@@ -97,7 +97,8 @@ def _command(words: str) -> Source:
 _TRAINERS = ("SFT", "DPO", "GRPO", "KTO", "RLOO", "Reward", "Distillation", "GKD")
 _HF = {"model_name_or_path": "Qwen/Qwen2.5-7B", "per_device_train_batch_size": 2, "dtype": "bfloat16"}
 _TEACHER = {"teacher_model_name_or_path": "llama-3.1-8b"}
-_TEACHERS = {"Distillation": _TEACHER, "GKD": _TEACHER}
+# TRL refuses a batch of GRPO that is no multiple of num_generations.
+_MORE = {"Distillation": _TEACHER, "GKD": _TEACHER, "GRPO": {"per_device_train_batch_size": 8}}
 _SWIFT = "swift sft --model llama-3.1-8b --dataset x"
 _TITAN = "NGPU=8 ./run_train.sh --module llama3 --config llama3_8b"
 _MEGATRON = (
@@ -114,7 +115,7 @@ _VERL_SFT = "torchrun --nproc_per_node 8 -m verl.trainer.sft_trainer model.path=
 
 CASES: tuple[Case, ...] = (
     *(
-        Case("trl", f"{name}Config", _tree(_HF), _same, {"trainer": name.lower(), **_TEACHERS.get(name, {})})
+        Case("trl", f"{name}Config", _tree(_HF), _same, {"trainer": name.lower(), **_MORE.get(name, {})})
         for name in _TRAINERS
     ),
     Case("transformers", "TrainingArguments", _tree(_HF), _same, {"per_device_train_batch_size": 8}),

@@ -6,7 +6,7 @@ import pytest
 import tonnage
 from schema_forms import validate
 from tonnage.cli import main
-from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, UnknownName
 
 FIXED = {"global_batch_size": 64, "sequence_length": 2048, "runtime": "fsdp2", "recompute": "full", "zero_stage": 3}
 
@@ -306,9 +306,9 @@ def test_a_plan_tries_the_losses_that_train_chooses_where_no_other_plan_fits():
     assert whole.status == 3
 
 
-def test_a_search_says_why_it_cannot_rank_runs_whose_time_is_unknown():
-    with pytest.raises(MissingDatum, match=r"a search ranks plans by the time of a step.*distillation.*tonnage train"):
-        tonnage.plan_training("qwen3-8b", "4xH100-SXM-80GB", objective="distillation", teacher="qwen3-14b")
+def test_a_search_refuses_a_teacher_that_cannot_teach_before_it_searches():
+    with pytest.raises(InvalidPlan, match="one vocabulary"):
+        tonnage.plan_training("qwen3-8b", "4xH100-SXM-80GB", objective="distillation", teacher="llama-3.1-8b")
 
 
 def test_plans_on_an_accelerator_that_nobody_measured_are_marked():

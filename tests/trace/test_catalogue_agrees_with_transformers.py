@@ -17,12 +17,15 @@ ELSEWHERE = {
     "ChatGLMModel",
     "DeciLMForCausalLM",
     "DeepseekForCausalLM",
+    "DreamModel",
     "Grok1ModelForCausalLM",
     "InternLM2ForCausalLM",
     "InternLM3ForCausalLM",
     "KimiK25ForConditionalGeneration",
     "KimiK3ForConditionalGeneration",
     "KimiVLForConditionalGeneration",
+    "LLaDA2MoeModelLM",
+    "LLaDAModelLM",
     "MPTForCausalLM",
     "MiMoForCausalLM",
     "QWenLMHeadModel",
@@ -37,6 +40,7 @@ UNTIED = {"T5ForConditionalGeneration", "MT5ForConditionalGeneration"}
 # No window is known of these: their sources print widths, layers, heads and context alone, and the class has a default
 # of 4096.
 UNSAID = {
+    "bge-en-icl",
     "codestral-22b-v0.1",
     "devstral-small-2505",
     "ministral-8b-instruct-2410",

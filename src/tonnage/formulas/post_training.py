@@ -46,7 +46,10 @@ def tensor_by_tensor_seconds(n_tensors, tau):
     return n_tensors * tau
 
 
-@formula(unit="", source="scripts/fit_rl.py: published phases over kernels and links")
+@formula(
+    unit="",
+    source="NeMo-RL, docs/about/performance-summary.md: phases over kernels and links (scripts/fit_rl.py)",
+)
 def loop_factor(kappa_loop):
     """Measured over estimated seconds of a phase of training inside a loop of reinforcement learning."""
     return kappa_loop

@@ -29,7 +29,7 @@ SERVING_RUNTIMES.add(
         name="faster-whisper",
         rollout="",
         version="faster-whisper 1.2",
-        source="faster-whisper, faster_whisper/transcribe.py: beam_size 5; BatchedInferencePipeline, batch_size 8",
+        source="faster-whisper, faster_whisper/transcribe.py: beam_size 5, batch_size 8 of BatchedInferencePipeline",
         halves=True,  # Systran/faster-whisper-*: float16 files
         serves=("transcribe",),
         documents=1,

@@ -13,7 +13,7 @@ TRAINING_RUNTIMES.add(
         name="megatron-fsdp",
         source="Megatron-LM, docs/user-guide/features/custom_fsdp.md; Megatron-LM, "
         "megatron/core/distributed/fsdp/src/README.md: --data-parallel-sharding-strategy optim, optim_grads or "
-        "optim_grads_params; fsdp_double_buffer",
+        "optim_grads_params, fsdp_double_buffer",
         weights=(State("sharded weights", "compute", 3),),
         gradients=(State("sharded main gradients", "gradient", 2),),
         masters=(State("sharded master weights", "master", 1),),

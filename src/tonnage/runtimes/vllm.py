@@ -119,6 +119,18 @@ WITHOUT_NODES = 11  # of 0.x: vLLM spread over nodes by Ray alone
 LOOKED_UP = 4  # of an n-gram: the longest that is searched for in the prompt
 
 
+def kernels_note(accelerator: Accelerator) -> str:
+    """vLLM leaves AMD's fast kernels out unless its environment asks for them (docs.vultr.com, inference-cookbook,
+    AITER configuration, 2026-03); the runs without them are in validation/recent/vllm_mi300x.yaml.
+    """
+    if accelerator.generation not in ("CDNA 3", "CDNA 4"):
+        return ""
+    return Message(
+        "the times are those of AITER's kernels: set VLLM_ROCM_USE_AITER=1. Without them five published runs "
+        "on MI300X took 2.2 to 2.6 times as long as estimated."
+    )
+
+
 def weights_note(weights: str, accelerator: Accelerator) -> str:
     """Formats that it reads without kernels for them, which costs time that no term counts."""
     if accelerator.vendor != "AMD" or not weights.startswith("nvfp4"):
@@ -320,6 +332,7 @@ NEWEST = ServingRuntime(
     graphs=(round(0.31 * GIB), round(0.31 * GIB)),
     graph_layers=(round(0.0164 * GIB), round(0.0085 * GIB)),
     weights_note=weights_note,
+    kernels_note=kernels_note,
     narrow_cache="fp8",
     partition_variable="VLLM_PP_LAYER_PARTITION",
     launch=launch,

@@ -72,16 +72,10 @@ def warn_of_emulation(plan: ServingPlan, cluster: Cluster, memory: ServingMemory
 
 
 def warn_of_kernels(plan: ServingPlan, cluster: Cluster, question: Question) -> None:
-    """vLLM leaves AMD's fast kernels out unless its environment asks for them (docs.vultr.com, inference-cookbook,
-    AITER configuration, 2026-03); the runs without them are in validation/recent/vllm_mi300x.yaml.
-    """
-    if plan.engine == "vllm" and cluster.accelerator.generation in ("CDNA 3", "CDNA 4"):
-        question.warn(
-            Message(
-                "the times are those of AITER's kernels: set VLLM_ROCM_USE_AITER=1. Without them five published runs "
-                "on MI300X took 2.2 to 2.6 times as long as estimated."
-            )
-        )
+    """What a user sets so that the engine runs the kernels that its times are of."""
+    engine = serving_runtime(plan.engine, plan.engine_version)
+    if engine.kernels_note is not None and (note := engine.kernels_note(cluster.accelerator)):
+        question.warn(note)
 
 
 def warn_of_slow_experts(model: Model, plan: ServingPlan, memory: ServingMemory, question: Question) -> None:

@@ -15,6 +15,7 @@ from tonnage.estimate.load import Policy
 from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.serving.memory import ServingMemory
 from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
+from tonnage.estimate.serving_time.pass_terms import pass_term, some, walked, with_encoder
 from tonnage.estimate.serving_time.rates import OTHER_KINDS
 from tonnage.estimate.serving_time.times import (
     Denoised,
@@ -37,17 +38,8 @@ from tonnage.kernel.part_names import PREFILL, TPOT, TTFT
 from tonnage.kernel.term import Term
 from tonnage.spec import Cluster, Load, ServingPlan
 
-FITTED = "fitted: scripts/fit_serving.py"
 BALANCE = "Little1961, L = lambda W; Kleinrock1975, sec. 5.6"
 MEASURED = ("ttft_seconds", "tpot_seconds")  # under load, by many sources
-PASS_PARTS = {  # names of the fields of Spent that have another name in the field
-    "products": "GEMMs",
-    "kernels": "kernel launches",
-    "exchanges": "communication",
-    "engine": "scheduler",
-    "adapters": "LoRA adapters",
-    "encoder": "image and audio encoder",
-}
 NOTHING = 1e-4  # of a time: what is left of a closed form that has nothing to say
 
 
@@ -322,7 +314,7 @@ def speed_of(
     tpot = _tpot(served, steady, plan)
     alone = calibrated(
         _each_token(
-            "TPOT of one user alone", _pass("decode step of one user alone", one, requests=1, keys=context), plan
+            "TPOT of one user alone", pass_term("decode step of one user alone", one, requests=1, keys=context), plan
         ),
         _correction_alone(clock, load),
     )
@@ -349,7 +341,9 @@ def speed_of(
     if not clock.knows_prompts:
         return Speed(figures=figures, times=served, replica=replica)
     own = prompt_pass(clock, replica.policy, prompt, load.cached_tokens)
-    first = _with_encoder(_pass(PREFILL, own, prompt_tokens=max(prompt - load.cached_tokens, 1)), own, _checks(clock))
+    first = with_encoder(
+        pass_term(PREFILL, own, prompt_tokens=max(prompt - load.cached_tokens, 1)), own, _checks(clock)
+    )
     loading = 0.0
     if plan.tier.kv_offload and load.cached_tokens:
         from tonnage.estimate.serving_time.kv_tier import load_seconds
@@ -358,13 +352,13 @@ def speed_of(
     first_alone = Term.sum(
         "TTFT of one user alone",
         first,
-        *_some(_walked("request overhead", clock.engine.arrive, {})),
-        *_some(_walked("KV cache loaded", loading, {})),
+        *some(walked("request overhead", clock.engine.arrive, {})),
+        *some(walked("KV cache loaded", loading, {})),
     )
     if isinstance(clock, Denoised):
         until = (min(clock.first_tokens, answer) - 1) * alone.value
         first_alone = Term.sum(
-            first_alone.name, *first_alone.children, *_some(_walked("denoising of the first block", until, {}))
+            first_alone.name, *first_alone.children, *some(walked("denoising of the first block", until, {}))
         )
     rates = _rates(plan, cluster, served, steady, replica_load, prompt, answer)
     ttft = _ttft(served, steady, first)
@@ -480,7 +474,7 @@ def _tpot(served: ServingTimes, steady: _Steady, plan: ServingPlan) -> Term:
     keys = served.running * served.context_tokens
     correction = served.corrections.get("tpot")
     tpot = served.tpot_seconds if correction is None else served.tpot_seconds / correction.factor
-    decode = _pass("decode step", served.decode, requests=served.running, keys=keys)
+    decode = pass_term("decode step", served.decode, requests=served.running, keys=keys)
     others = tpot * served.tokens_each - served.decode.seconds
     parts = (
         [steady.term("prefill interference", others, "seconds")]
@@ -514,54 +508,13 @@ def _ttft(served: ServingTimes, steady: _Steady, own: Term) -> Term | None:
     ttft = served.ttft_seconds if correction is None else served.ttft_seconds / correction.factor
     loaded, swapped, block = float(served.loaded_seconds), float(served.swapped_seconds), served.first_block_seconds
     waits = ttft - own.value - overhead - loaded - swapped - block
-    parts = [_walked("request overhead", overhead, {})] if overhead else []
+    parts = [walked("request overhead", overhead, {})] if overhead else []
     parts += [steady.term("KV cache loaded", loaded, "seconds")] if loaded else []
     parts += [steady.term("LoRA adapters loaded", swapped, "seconds")] if swapped else []
     parts += [steady.term("denoising of the first block", block, "seconds")] if block else []
     if abs(waits) > NOTHING * ttft:
         parts.append(steady.term("queueing and batching", waits, "seconds"))
     return calibrated(Term.sum(TTFT, own, *parts), correction)
-
-
-def _pass(name: str, spent: Spent, **parameters: float) -> Term:
-    """A pass by what spends it; what takes nothing is left out."""
-    fields = zip(Spent._fields, spent, strict=True)
-    parts = [_walked(PASS_PARTS.get(field, field), value, parameters) for field, value in fields if value]
-    return Term.sum(name, *parts, unit="seconds")
-
-
-def _with_encoder(term: Term, own: Spent, checks: PassTime) -> Term:
-    """The pass of a prompt, in which the towers' time is opened into its parts, each that share of it."""
-    media, encoding = checks.plan.media, checks.encoding
-    if media is None or encoding is None or not own.encoder:
-        return term
-    name, share = PASS_PARTS["encoder"], own.encoder / encoding.spent.seconds
-    parameters = {
-        "images": media.images,
-        "patches_of_an_image": media.image.sequences * media.image.patches if media.image else 0,
-        "audio_seconds": media.audio_seconds,
-        "flops": encoding.flops,
-        "share_not_cached": share,
-    }
-    opened = _pass(name, Spent._make(part * share for part in encoding.spent), **parameters)
-    return Term.sum(term.name, *(opened if part.name == name else part for part in term.children), unit="seconds")
-
-
-def _walked(name: str, seconds: float, parameters: dict[str, float]) -> Term:
-    return Term.by(
-        name,
-        seconds,
-        "seconds",
-        basis="analytic",
-        source=FITTED,
-        procedure="walk of the kernels of a pass (estimate.inference)",
-        version="1",
-        **parameters,
-    )
-
-
-def _some(term: Term) -> tuple[Term, ...]:
-    return (term,) if term.value else ()
 
 
 def least_bytes(clock: PassTime) -> float:

@@ -119,7 +119,7 @@ def objective_of(
         if candidate == REFERENCE and method in ("lora", "dora"):
             continue
         if candidate == "teacher":
-            teacher = _teacher(model, o, q)
+            teacher = teacher_of(model, o, q)
             teacher_hidden_size = teacher.hidden_size
         beside_models.append((candidate, (teacher if candidate == "teacher" else model).num_parameters()))
     if beside_models:
@@ -214,7 +214,8 @@ def _cannot_speak(model: Model) -> str:
     return "an encoder with a decoder" if "encoder" in kinds else ""
 
 
-def _teacher(student: Model, o: "TrainingOptions", q: Question) -> Model:
+def teacher_of(student: Model, o: "TrainingOptions", q: Question) -> Model:
+    """The model that a student learns from. InvalidPlan where none is named, or it cannot teach this one."""
     if o.teacher is None:
         raise InvalidPlan("{@objective} distillation needs a teacher: name its model in {@teacher}.")
     from tonnage.models import read

@@ -304,8 +304,9 @@ class States:
         own = self._own_weights
         is_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.weights)
         shards: Number = self.step.sharded.z if is_sharded else 1
-        cut = self.step.model.num_parameters() / self.whole.value  # tensor, pipeline and expert ranks hold a part each
-        shards = shards * cut if is_any(cut != 1) else shards
+        if is_any(self.whole.value != 0):  # nanotron may leave a stage without weights
+            cut = self.step.model.num_parameters() / self.whole.value  # tensor, pipeline and expert ranks hold a part
+            shards = shards * cut if is_any(cut != 1) else shards
         others = models_beside(self.plan, self.step.setting.types.parameter, shards)
         if OBJECTIVES[self.plan.post_training.objective].critic:
             others.append(own.named("critic"))

@@ -197,7 +197,11 @@ class StepTime(LayerTime):
         if self.slowest is not None:
             parts = self.tree(self.slowest)
         else:
-            parts = [Term.max("slowest stage", *(Term.sum("stage", *self.tree(passes)) for passes in self.kinds))]
+            parts = [
+                Term.max(
+                    "slowest stage", *(Term.sum("stage", *self.tree(passes), unit="seconds") for passes in self.kinds)
+                )
+            ]
         if self.plan.pipeline_parallel_size > 1:
             parts.append(self.sent("to the next stage and back", *self.between))
         return Term.sum("one micro-batch", *parts)

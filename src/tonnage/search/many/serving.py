@@ -28,6 +28,7 @@ from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
 from tonnage.estimate.serving_time.speed import Replica, replica_of, speed_of
 from tonnage.estimate.serving_time.times import Drafted, ServingTimes, times
 from tonnage.kernel.errors import MissingDatum, TonnageError
+from tonnage.models.purpose import purpose
 from tonnage.runtimes import serving_runtime
 from tonnage.search.many.columns import SERVING, Columns, Figures, answered, column_of, refused, value_of
 from tonnage.spec import Cluster, Load, ServingPlan
@@ -73,11 +74,12 @@ class ServingRow(Struct, frozen=True, eq=False):
 
     @property
     def is_alone(self) -> bool:
-        """Whether it asks what arrays do not answer: within a service level, request by request, or about machines
-        that are bought.
+        """Whether it asks what arrays do not answer: within a service level, request by request, about machines
+        that are bought, or about models that write no text.
         """
         judged = any(getattr(self.load, name) not in (None, False) for name in JUDGED)
-        return judged or self.money.compares or self.model.family == "tensors"
+        speaks = self.model.family != "tensors" and purpose(self.model) == "generate"
+        return judged or self.money.compares or not speaks
 
 
 class _Prepared(Struct, eq=False):

@@ -9,10 +9,12 @@ from tonnage.documents.question import Entry
 from tonnage.estimate.advice.moves import flags_of
 from tonnage.estimate.hardware.rates import rates
 from tonnage.estimate.inputs import Question
+from tonnage.estimate.step.objective import TIMED
 from tonnage.kernel.message import Message, joined, listed
 from tonnage.search.training.launch.settings import launch_lacks, launch_settings
 from tonnage.search.training.options import TrainingQuestion
 from tonnage.search.training.plan import Planned, Plans, plan_training
+from tonnage.search.training.post_training import plan_post_training
 
 SAME = 1e-3  # a share of less than that is no difference that an estimate can see
 NOT_OF_RUN = ("sequence_length", "global_batch_size", "num_microbatches", "data_parallel_size")
@@ -220,5 +222,6 @@ class TrainingPlans:
 
 def answer(model: Model, question: TrainingQuestion) -> TrainingPlans:
     """Search, and return the plans with their document."""
-    result = plan_training(model, question)
+    search = plan_post_training if (question.options.objective or "sft") in TIMED else plan_training
+    result = search(model, question)
     return TrainingPlans(result, document_of(result, question))

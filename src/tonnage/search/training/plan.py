@@ -20,7 +20,6 @@ from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.options.run_options import wanted
 from tonnage.estimate.plan.rule import expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
-from tonnage.estimate.step.objective import TIMED
 from tonnage.estimate.step_time.time import check_timed
 from tonnage.formulas.cost import rent_usd
 from tonnage.formulas.run import accelerator_hours
@@ -119,10 +118,6 @@ class Plans(Struct, frozen=True, kw_only=True, eq=False):
 
 def plan_training(model: Model, question: TrainingQuestion) -> Plans:
     """The best plans on the machines that are named, or on all of the catalogue's."""
-    if (question.options.objective or "sft") in TIMED:
-        from tonnage.search.training.post_training import plan_post_training  # it searches with what is here
-
-        return plan_post_training(model, question)
     candidates_on = fleets(question.on, question.search.max_accelerators)
     compares = sum(len(fleet.machines) for fleet in candidates_on) > 1
     if question.search.pareto and not compares:

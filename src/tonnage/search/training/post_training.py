@@ -17,6 +17,7 @@ from tonnage.estimate.options.run_options import RunOptions, Wanted, wanted
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.post_training.rollout import Rollouts
 from tonnage.estimate.post_training.step import PostTrainingStep
+from tonnage.estimate.step.objective import teacher_of
 from tonnage.estimate.step.rollout_options import generates, stated_length
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.units import HOUR
@@ -66,6 +67,8 @@ def plan_post_training(model: Model, question: TrainingQuestion) -> Plans:
     """The best plans of an objective that is not sft, on each machine that is named."""
     if (length := stated_length(question.options)) is not None and "sequence_length" not in question.vary:
         question = replace(question, options=replace(question.options, sequence_length=length))
+    if question.options.objective == "distillation":
+        teacher_of(model, question.options, Question())  # refused once, not plan by plan
     every_fleet = fleets(question.on, question.search.max_accelerators)
     machines = [machine for fleet in every_fleet for machine in fleet.machines]
     if len(machines) > MOST_MACHINES:

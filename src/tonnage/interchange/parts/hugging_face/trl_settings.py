@@ -16,7 +16,7 @@ TRAINERS = {
     "sft": "sft",
     "dpo": "dpo",
     "grpo": "grpo",
-    "rloo": "grpo",
+    "rloo": "rloo",
     "kto": "dpo",
     "reward": "sft",
     "distillation": "distillation",
@@ -26,7 +26,6 @@ TRAINERS = {
     "cpo": "dpo",
 }
 CLOSE = {
-    "rloo": "RLOO is estimated as GRPO, without the reference model that its beta needs",
     "kto": "KTO is estimated as DPO, which has two sequences of each pair",
     "reward": "a reward model is estimated as the model with its head",
     "gkd": "GKD is estimated as distillation",
@@ -34,6 +33,7 @@ CLOSE = {
     "orpo": "ORPO is estimated as DPO, which has a reference model besides",
     "cpo": "CPO is estimated as DPO, which has a reference model besides",
 }
+GENERATIONS = {"grpo": 8, "rloo": 2}  # of a prompt: num_generations of TRL's configs
 PROMPT = 512  # tokens of a prompt, max_prompt_length of TRL before 0.27; TRL 1.16 does not cut prompts
 # Names that only TRL's configs have, with the trainers that they are of; () of several.
 SIGNS: dict[str, tuple[str, ...]] = {
@@ -115,7 +115,7 @@ def read_trainer(r: Reading, trainer: str) -> None:
     if trainer in CLOSE:
         r.values.setdefault("trainer", trainer)
         r.unsure("trainer", CLOSE[trainer])
-    if objective in ("grpo", "distillation") and trainer != "gkd":
+    if objective in (*GENERATIONS, "distillation") and trainer != "gkd":
         _generated(r)
     else:
         _written_length(r)
@@ -157,7 +157,7 @@ def _generated(r: Reading) -> None:
             "max_prompt_length", prompt, "sequence_length", why="TRL does not cut prompts: their length is a guess"
         )
     r.question["sequence_length"], r.origins["sequence_length"] = completion + prompt, tuple(keys)
-    if r.question.get("objective") == "grpo":
+    if r.question.get("objective") in GENERATIONS:
         _group(r, completion)
     _engine(r)
 
@@ -165,8 +165,9 @@ def _generated(r: Reading) -> None:
 def _group(r: Reading, completion: int) -> None:
     """Completions of a prompt, those of a step of generation, and how often they are trained on."""
     r.put("max_completion_length", completion, *(["max_completion_length"] if r.has("max_completion_length") else []))
-    if r.has("num_generations"):
-        r.put("num_generations", r.size("num_generations"), "num_generations")
+    usual = GENERATIONS[r.question["objective"]]
+    keys = ["num_generations"] if r.has("num_generations") else []
+    r.put("num_generations", r.size("num_generations", usual), *keys)
     if r.has("num_iterations"):
         r.put("ppo_epochs", r.size("num_iterations"), "num_iterations")
     key = "generation_batch_size"
@@ -175,7 +176,7 @@ def _group(r: Reading, completion: int) -> None:
         key = "steps_per_generation"
         made = r.size(key) * r.size("per_device_train_batch_size", 8) * r.num_accelerators
     if made and r.has("num_generations"):
-        r.put("prompts_per_step", made // r.size("num_generations"), key)
+        r.put("prompts_per_step", made // r.question["num_generations"], key)
     if not (r.has("use_vllm") and r.flag("use_vllm")):
         r.put("rollout_engine", "hf", *(["use_vllm"] if r.has("use_vllm") else []))
     elif r.has("vllm_tensor_parallel_size") and r.text("vllm_mode", "colocate") == "colocate":
@@ -192,7 +193,7 @@ def _engine(r: Reading) -> None:
     elif r.choice("vllm_mode", {"colocate": "colocate", "server": "server"}, "colocate") == "server":
         r.ignore([share, "vllm_mode", "use_vllm", "vllm_enable_sleep_mode"], why="vLLM runs on other accelerators")
     else:
-        sleeps = r.question.get("objective") == "grpo" and r.has("vllm_enable_sleep_mode")
+        sleeps = r.question.get("objective") in GENERATIONS and r.has("vllm_enable_sleep_mode")
         sleeps = sleeps and r.flag("vllm_enable_sleep_mode")
         option = "rollout_memory_share" if sleeps else "engine_memory_share"
         r.put(option, None, "use_vllm", "vllm_mode", *(["vllm_enable_sleep_mode"] if sleeps else []))
@@ -225,7 +226,7 @@ def _packing(r: Reading) -> None:
 
 def _other_models(r: Reading, objective: str) -> None:
     """Models that run beside the one that trains."""
-    if r.has("beta") and objective == "grpo":
+    if r.has("beta") and objective in GENERATIONS:
         r.put("beta", r.number("beta"), "beta")
     if r.has("precompute_ref_log_probs") and r.flag("precompute_ref_log_probs"):
         r.unsure("precompute_ref_log_probs", "the reference model that is estimated is then not in memory")
