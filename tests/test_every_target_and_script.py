@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tonnage.estimate.hardware.rates import rates
+
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()
 CHROMIUM = Path("/usr/bin/chromium")
@@ -31,10 +33,13 @@ RUN_BY = {
     "scripts/durations.py": "tests/test_durations.py",
     "scripts/extract_messages.py": "tests/language/test_messages.py",
     "scripts/fit_bands.py": "tests/estimate/bands/test_bands.py",
+    "scripts/fit_encoding.py": "here",
     "scripts/fit_links.py": "here",
     "scripts/fit_rates.py": "here",
+    "scripts/fit_rl.py": "here",
     "scripts/fit_serving.py": "here",
     "scripts/fit_site.py": "tests/calibration/test_fit_site.py",
+    "scripts/fit_tpu.py": "here",
     "scripts/golden.py": "tests/test_golden.py",
     "scripts/golden_questions.py": "tests/test_golden.py",
     "scripts/house.py": "tests/test_house.py",
@@ -266,3 +271,27 @@ class TestFits:
         monkeypatch.setattr(sys, "argv", ["fit_serving.py", "--quick"])
         script.main()
         assert "[engines." in capsys.readouterr().out
+
+
+class TestFitsWhoseTablesTheyWrite:
+    """Each gives the table that is shipped: whoever changes what it reads runs it again."""
+
+    @pytest.fixture(autouse=True)
+    def arguments(self, monkeypatch):
+        monkeypatch.setattr(sys, "argv", ["script", "--write"])
+
+    def test_shares_of_tpus(self, monkeypatch, capsys):
+        script = import_module("fit_tpu")
+        monkeypatch.setattr(script, "SHARES", [0.83, 0.84, 0.85, 0.90, 0.91, 0.92])
+        script.main()
+        printed = capsys.readouterr().out
+        for name in script.GENERATIONS:
+            assert f"{name} {rates().generations[name].matrix['bf16']:.2f} seen" in printed
+
+    @pytest.mark.parametrize("name", ["fit_rl", "fit_encoding"])
+    def test_loops_and_passes_without_decoding(self, name, monkeypatch, tmp_path):
+        script = import_module(name)
+        shipped = script.OUT.read_text(encoding="utf-8")
+        monkeypatch.setattr(script, "OUT", tmp_path / "table")
+        script.main()
+        assert script.OUT.read_text(encoding="utf-8") == shipped
