@@ -51,6 +51,7 @@ def test_options_of_both_are_refused_by_name(run):
         ("compare qwen3-0.6b gpt2 --on l4", "compare qwen3-0.6b,gpt2 --on l4"),
         ("compare --on l4 qwen3-0.6b --context 1k gpt2", "compare qwen3-0.6b,gpt2 --on l4 --context 1k"),
         ("compare qwen3-0.6b l4 t4", "compare qwen3-0.6b --on l4,t4"),
+        ("compare qwen3-0.6b --on l4 t4", "compare qwen3-0.6b --on l4,t4"),
         ("compare train qwen3-0.6b 8xh100 8xa100", "compare --train qwen3-0.6b --on 8xh100,8xa100"),
         ("compare serve qwen3-0.6b gpt2 l4", "compare --serve qwen3-0.6b,gpt2 --on l4"),
     ],

@@ -19,7 +19,6 @@ PACKAGE = Path(tonnage.__file__).parent
 OTHER = ("timeline.py", "compare_files.py", "tone.py")
 TEXTS = (PACKAGE / "render", PACKAGE / "render" / "plans")
 FILES = [path for folder in TEXTS for path in sorted(folder.glob("*.py")) if path.name not in OTHER]
-PICTURES = sorted((PACKAGE / "render" / "plot").glob("*.py"))
 CLI = sorted((PACKAGE / "cli").rglob("*.py"))
 PROSE = re.compile(r"[A-Za-z]{2,}[,:;]? [A-Za-z]{2,}")
 WORD = re.compile(r"[A-Za-z]{3,}")
@@ -149,7 +148,7 @@ def test_the_reader_of_the_code_finds_text_that_is_not_looked_up():
 
 def _literals(name: str):
     """Texts that are looked up by the letter."""
-    for path in [*FILES, *PICTURES, *CLI, *sorted((PACKAGE / "language").glob("*.py"))]:
+    for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if (
                 isinstance(node, ast.Call)

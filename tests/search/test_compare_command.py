@@ -319,3 +319,22 @@ def test_the_table_across_has_every_cell_once():
     for line in table.lines:
         assert [made.rows()[number]["context"] for number in line.cells] == [4096, 8192, 16384]
         assert {made.rows()[number]["model"] for number in line.cells} == {line.labels[0]}
+
+
+def test_embedding_and_speech_models_are_compared_by_what_they_do_a_second(capsys):
+    status, out = _rows(["compare", "bge-m3", "--on", "l4,t4"], capsys)
+    l4, t4 = out["cells"]
+    assert status == 0 and out["key"] == "usd_per_million_tokens"
+    assert l4["items_per_second"] > t4["items_per_second"] > 0 and l4["tpot_seconds"] is None
+    status, out = _rows(["compare", "whisper-large-v3", "--on", "l4,t4", "--engine", "faster-whisper"], capsys)
+    assert status == 0 and out["key"] == "usd_per_audio_hour"
+    for cell in out["cells"]:
+        hours = cell["audio_seconds_per_second"]
+        assert cell["usd_per_audio_hour"] == pytest.approx(cell["usd_per_hour"] / hours)
+    _, table, _ = (main(["compare", "bge-m3", "--on", "l4,t4"]), *capsys.readouterr())
+    assert "items/s" in table and "TPOT" not in table
+
+
+def test_a_comparison_of_models_that_answer_has_no_columns_of_the_others(capsys):
+    _, out = _rows(["compare", "qwen3-0.6b", "--on", "l4,t4"], capsys)
+    assert not {"items_per_second", "usd_per_audio_hour"} & {column["name"] for column in out["columns"]}

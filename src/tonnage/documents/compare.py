@@ -33,7 +33,7 @@ class ComparedCell(TypedDict):
     `accelerators`: where their number was left open, the fewest that hold the model, or what was tried last;
     `accelerators_paid`: those of the whole machines that are rented. `weights_stored`: what the weights of the question
     came to. Options that were given are keys too. Times and prices of what does not fit are those that it would have
-    with more memory.
+    with more memory. `items_per_second`: documents, or pairs of a reranker.
     `not served`: it fits, and a service level, a deadline or a budget is not met or a queue grows without end. Bytes,
     seconds, tokens a second, USD.
     """

@@ -34,6 +34,9 @@ def with_lists(words: Sequence[str]) -> list[str]:
             )
         )
     rest = [word for at, word in enumerate(words) if at not in alone]
+    if machines and ON.flag in rest[:-1]:  # `--on l4 t4`: the first of them stands behind the option
+        at = rest.index(ON.flag)
+        machines, rest = [rest[at + 1], *machines], [*rest[:at], *rest[at + 2 :]]
     on = [ON.flag, ",".join(machines)] if machines else []
     return [",".join(models), *on, *rest]
 

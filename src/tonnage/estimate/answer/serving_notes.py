@@ -9,6 +9,7 @@ from tonnage.estimate.serving.weights.storage import is_gguf_type, storage
 from tonnage.estimate.serving_time.towers import is_timed
 from tonnage.kernel.message import Message, joined
 from tonnage.kernel.units import counted, human
+from tonnage.models.purpose import purpose
 from tonnage.ops import MoE
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, ServingPlan
@@ -183,7 +184,9 @@ def warn_of_denoising(plan: ServingPlan, question: Question) -> None:
 
 
 def warn_of_media(model: Model, plan: ServingPlan, question: Question) -> None:
-    """What an answer leaves out of images and sounds: all of them where the requests are text alone."""
+    """What an answer leaves out of images and sounds: all of them where the requests are text alone. Models that
+    write speech down leave out none.
+    """
     towers = [branch.name for branch in model.branches if branch.kind in ("vision", "audio")]
     if plan.media is not None:
         question.warn(
@@ -191,7 +194,7 @@ def warn_of_media(model: Model, plan: ServingPlan, question: Question) -> None:
         )
         if not is_timed(model, plan.media):
             question.warn("the time of the vision tower is not counted: its convolutions see images of several sizes.")
-    elif towers:
+    elif towers and purpose(model) != "transcribe":
         question.warn(
             Message(
                 "{towers}: the answer is for text alone. {--images} and {--audio-seconds} add the tokens, memory and "

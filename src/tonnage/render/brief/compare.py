@@ -28,7 +28,7 @@ from tonnage.render.compared_figures import figure_text, short_formats
 from tonnage.render.tone import Toned
 from tonnage.search.compare import Comparison
 from tonnage.search.compare.columns import Column as Figure
-from tonnage.search.compare.pivot import label, pivot, shown
+from tonnage.search.compare.pivot import ENCODED, label, pivot, shown
 
 UNCHECKED = "there are no published runs on {chip} "  # how notes begin that say so
 ASSUMED_NAMES = ("input_tokens", "output_tokens", "kv_cache", "sequence_length", "micro_batch_size", "precision")
@@ -114,7 +114,11 @@ def _goal(key: Figure) -> str:
 
 
 def _unit(key: Figure) -> str:
-    units = {"usd_per_million_tokens": "USD/M tokens", "usd_per_billion_tokens": "USD/B tokens"}
+    units = {
+        "usd_per_million_tokens": "USD/M tokens",
+        "usd_per_billion_tokens": "USD/B tokens",
+        "usd_per_audio_hour": say("USD per hour of sound"),
+    }
     return units.get(key.name, say(key.short) if key.unit not in ("seconds", "bytes") else "")
 
 
@@ -294,7 +298,9 @@ class _Table:
         words = []
         if "requests_that_fit" in names:
             words.append(say("room: requests of the whole context in the KV cache"))
-        if "usd_per_million_tokens" in names:
+        if "usd_per_million_tokens" in names and ENCODED.keys() & names:
+            words.append(say("USD/M: per million tokens"))
+        elif "usd_per_million_tokens" in names:
             words.append(say("USD/M: per million tokens, input + output"))
         if "usd_per_billion_tokens" in names:
             words.append(say("USD/B: per billion tokens"))

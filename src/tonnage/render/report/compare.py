@@ -62,6 +62,8 @@ HEADINGS = {
     "usd_per_million_tokens": "price of a million tokens",
     "usd_per_billion_tokens": "price of a billion tokens",
     "usd_per_million_output_tokens": "price per million output tokens",
+    "audio_seconds_per_second": "x real time",
+    "usd_per_audio_hour": "price of an hour of sound",
     "usd_per_step": "price of a step",
     "run_usd": "price of the run",
     "mfu": "MFU",

@@ -84,6 +84,12 @@ SERVING_FIGURES = (
     _low("usd_per_million_tokens", "USD", "USD/M", "USD per million tokens (input + output)"),
     _low("usd_per_million_output_tokens", "USD", "USD/M out", "USD per million output tokens (input included)"),
 )
+# Of models that write no text of their own.
+ENCODED_FIGURES = (
+    _high("items_per_second", "1/s", "items/s", "documents, or pairs of a reranker, per second"),
+    _high("audio_seconds_per_second", "", "x real time", "seconds of audio per second"),
+    _low("usd_per_audio_hour", "USD", "USD/h audio", "USD of an hour of audio"),
+)
 TRAINING_FIGURES = (
     _low("step_seconds", "seconds", "step", "time of a step"),
     _high("tokens_per_second", "tokens/s", "tokens/s", "tokens a second"),
@@ -127,8 +133,10 @@ ALIASES = {
 }
 
 
-def columns(verb: str, axes: Sequence[Axis]) -> tuple[Column, ...]:
-    """Every column of a comparison, from the question to the figures."""
+def columns(verb: str, axes: Sequence[Axis], *, encodes: bool = False) -> tuple[Column, ...]:
+    """Every column of a comparison, from the question to the figures. `encodes`: whether a model of it writes no text
+    of its own.
+    """
     known = (*WHERE, *PLANS[verb])
     names = {column.name for column in known}
     names_of_axes = {axis.name for axis in axes}
@@ -136,7 +144,8 @@ def columns(verb: str, axes: Sequence[Axis]) -> tuple[Column, ...]:
         Column(name=axis.name, kind=_kind(axis.values)) for axis in axes if axis.name not in {*names, "count"}
     )
     run = RUN_FIGURES if names_of_axes & OF_RUN else ()
-    figures = SERVING_FIGURES if verb == "serve" else (*TRAINING_FIGURES, *run)
+    serving = (*SERVING_FIGURES, *(ENCODED_FIGURES if encodes else ()))
+    figures = serving if verb == "serve" else (*TRAINING_FIGURES, *run)
     return (*WHERE, *varied, *PLANS[verb], *VERDICT, *figures)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import UnsetType
 
+from tonnage.documents.serving import EncodedDocument
 from tonnage.estimate.answer.answers import Answer
 from tonnage.estimate.answer.served import hour
 from tonnage.estimate.identity import ByIdentity
@@ -76,7 +77,18 @@ def _served(answer: Answer) -> dict[str, Any]:
         "usd_per_hour": _value(answer.bill.cost if answer.bill else None),
         "usd_per_million_tokens": _value(serving.cost_per_million_tokens),
         "usd_per_million_output_tokens": _value(serving.cost_per_million_output_tokens_all),
+        **(_encoded(serving.encoded) if serving.encoded else {}),
     }
+
+
+def _encoded(found: EncodedDocument[Term]) -> dict[str, Any]:
+    """The columns that only models have that write no text of their own."""
+    if found.item == "files":
+        return {
+            "audio_seconds_per_second": _value(found.per_second),
+            "usd_per_audio_hour": _value(found.cost_per_audio_hour),
+        }
+    return {"items_per_second": _value(found.per_second)}
 
 
 def _trained(outcome: Outcome, answer: Answer) -> dict[str, Any]:

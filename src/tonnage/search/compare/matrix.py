@@ -13,7 +13,7 @@ from tonnage.kernel.errors import UnknownName
 from tonnage.search.compare import axes as a
 from tonnage.search.compare.asking import Outcome, ask
 from tonnage.search.compare.axes import Axis
-from tonnage.search.compare.columns import Column, better, columns, named
+from tonnage.search.compare.columns import ENCODED_FIGURES, Column, better, columns, named
 from tonnage.search.compare.comparison import VERDICTS, Cell, Comparison
 from tonnage.search.compare.fewest import fewest
 from tonnage.search.compare.figures import figures
@@ -29,6 +29,7 @@ ALONE = (
 )
 OF_CELLS = frozenset({"model", "on", "parameters", "accelerators", "price"})  # what each cell has of its own
 KEY = "cost"  # what decides where nobody says what
+KEY_OF_AUDIO = "usd_per_audio_hour"  # the same of speech
 
 
 def compare(
@@ -46,8 +47,8 @@ def compare(
     """
     ordered_axes = a.ordered(tuple(axes))
     a.check_size(ordered_axes)
-    known = columns(verb, ordered_axes)
-    key, *_ = (named(verb, name, known) for name in (sort or KEY, *show))
+    known = columns(verb, ordered_axes, encodes=True)
+    key, *asked_for = (named(verb, name, known) for name in (sort or KEY, *show))
     asker = _Asker(verb, ordered_axes, read, of_model)
     points = list(a.points(ordered_axes))
     expect("cells", len(points))
@@ -58,13 +59,18 @@ def compare(
         outcomes.append(asker.outcome(at, cell))
         advance("cells")
     _raise_what_is_wrong(ordered_axes, points, outcomes)
+    items = {item for outcome in outcomes if (item := _item(outcome))}
+    if not items and not any(column in ENCODED_FIGURES for column in (key, *asked_for)):
+        known = columns(verb, ordered_axes)
+    if items == {"files"} and not sort:
+        key = named(verb, KEY_OF_AUDIO, known)
     common = _common([_notes_of(outcome) for outcome in outcomes])
     cells = [_cell(asker, at, outcome, known, common) for at, outcome in zip(points, outcomes, strict=True)]
     if sort:
         cells.sort(key=lambda cell: (VERDICTS.index(cell.row["verdict"]), better(key, cell.row)))
     if note := asker.providers.note:
         common = (*common, note)
-    if verb == "serve" and not LOADS & {axis.name for axis in ordered_axes}:
+    if verb == "serve" and not items and not LOADS & {axis.name for axis in ordered_axes}:
         common = (*common, ALONE)
     return Comparison(
         verb=verb,
@@ -195,6 +201,12 @@ def _settings(axes: tuple[Axis, ...], outcomes: Sequence[Outcome]) -> dict[str, 
 
 def _value_and_origin(entry: Entry) -> tuple[Any, Any]:
     return entry.value, entry.origin
+
+
+def _item(outcome: Outcome) -> str:
+    """What an answer counts of a model that writes no text of its own; nothing of others."""
+    found = outcome.answer.serving.encoded if outcome.answer is not None else None
+    return found.item if found else ""
 
 
 def _notes_of(outcome: Outcome) -> tuple[str, ...]:

@@ -38,6 +38,11 @@ IN_ROWS = {
         "run_usd",
     ),
 }
+# Of models that write no text of their own, in place of those of a server that answers.
+ENCODED = {
+    "items_per_second": ("items_per_second", "usd_per_million_tokens"),
+    "audio_seconds_per_second": ("audio_seconds_per_second", "usd_per_audio_hour"),
+}
 # What changes speed and price, and may differ from cell to cell without being asked for.
 TAKEN = (
     "engine",
@@ -127,6 +132,9 @@ def shown(comparison: Comparison, names: Sequence[str], *, across: bool) -> tupl
         return tuple(named(comparison.verb, figure, comparison.columns) for figure in names)
     usual = (SHOWN if across else IN_ROWS)[comparison.verb]
     known = {column.name: column for column in comparison.columns}
+    if items := [name for name in ENCODED if any(cell.row.get(name) for cell in comparison.cells)]:
+        sizes = () if across else ("needed_bytes", "usd_per_hour")
+        usual = ("accelerators", *sizes, *(figure for name in items for figure in ENCODED[name]))
     counted = "count" in comparison.question or any(part_paid(cell.row) for cell in comparison.cells)
     return tuple(known[name] for name in usual if name in known and (name != "accelerators" or counted))
 
