@@ -2,6 +2,7 @@
 over the network. As a search asks, and as an answer that is asked for it shows it.
 """
 
+from collections.abc import Callable
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from tonnage.estimate.hardware.network import Network
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load import mean_lengths, steady
 from tonnage.estimate.load.options import ReplicaLoad
-from tonnage.estimate.load.shape import where
+from tonnage.estimate.load.shape import between, where
 from tonnage.estimate.serving_time.kv_tier import cache_bytes
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
 from tonnage.estimate.serving_time.service_level import STEP, Waits, largest_rate, level_document, warn_of_limits
@@ -24,7 +25,7 @@ from tonnage.estimate.serving_time.work import Work
 from tonnage.formulas import service as h
 from tonnage.formulas.time import transfer_seconds
 from tonnage.kernel.errors import InvalidPlan
-from tonnage.kernel.formula import Number, is_any, minimum
+from tonnage.kernel.formula import Number, is_any, maximum, minimum
 from tonnage.kernel.message import Message, listed
 from tonnage.kernel.part_names import TPOT, TTFT
 from tonnage.kernel.term import Term
@@ -45,7 +46,7 @@ TRANSFERS = {"nixl": "NIXL", "mooncake": "Mooncake", "mori": "MORI", "ucx": "UCX
 # UCX, on which NIXL runs too, takes NVLink between GPUs of a node (UCX_TLS cuda_ipc); Mooncake and MORI send by RDMA
 # unless told otherwise (SGLang, docs/advanced_features/pd_disaggregation.md: NVLink Transport Configuration).
 INSIDE_A_NODE = ("nixl", "ucx", "mpi")
-ROUNDS = 60  # halvings: the rate of so many users, to the last digit of a number
+ROUNDS, CLOSE = 60, 1e-12  # in which the rate of so many users is found, to this part of it
 
 
 class Side(NamedTuple):
@@ -98,13 +99,30 @@ def split_times(
     if load.requests_per_second is not None:
         return pools.at(load.requests_per_second)
     users = load.concurrency or 1
-    low, high = 0.0 * pools.largest, pools.largest
+    return pools.at(_rate_of(lambda rate: users / pools.at(rate).end_to_end_seconds - rate, pools.largest))
+
+
+def _rate_of(excess: Callable[[Number], Number], most: Number) -> Number:
+    """Where `excess`, which falls with the rate, is 0 between 0 and `most`: by false position, whose end is halved that
+    stays twice (the Illinois method), so that a dozen rounds do.
+    """
+    low, high = 1e-9 * most, most
+    above, below = excess(low), excess(high)
+    rate, was_low = high, most < 0
     for _ in range(ROUNDS):
-        middle = (low + high) / 2
-        steady = pools.at(middle)
-        more = middle * steady.end_to_end_seconds < users
-        low, high = where(more, middle, low), where(more, high, middle)
-    return pools.at(low)
+        last = rate
+        rate = between(low, low + (high - low) * above / maximum(above - below, 1e-300), high)
+        if not is_any(abs(rate - last) > CLOSE * rate):
+            break
+        found = excess(rate)
+        is_low = found > 0
+        again = is_low == was_low
+        above, below = (
+            where(is_low, found, where(again, above / 2, above)),
+            where(is_low, where(again, below / 2, below), found),
+        )
+        low, high, was_low = where(is_low, rate, low), where(is_low, high, rate), is_low
+    return rate
 
 
 class _Split:
