@@ -210,8 +210,8 @@ def _table(page: Page, plans: Sequence[Mapping[str, Any]], question: Mapping[str
         (Column(say("machine"), "l", keep=9), machines),
         (Column(say("engine"), "l", keep=2), _differ([plan["engine"] for plan in plans])),
         (Column(say("weights"), "l", keep=7), [_stored(plan) for plan in plans]),
-        (Column(say("spread"), "l", keep=3), spreads if any(spreads) else []),
-        (Column(say("replicas"), keep=4 if apart else 1), _differ([_replicas(plan) for plan in plans], same="1")),
+        (Column(say("spread"), "l", keep=6 if len(set(spreads)) > 1 else 3), spreads if any(spreads) else []),
+        (Column(say("replicas"), keep=6 if apart else 1), _differ([_replicas(plan) for plan in plans], same="1")),
         (Column("TTFT", keep=5), ttft),
         (Column("TPOT", keep=6), tpot),
         (Column(say_as("column", "tokens/s"), keep=4), [significant(plan["tokens_per_second"]) for plan in plans]),
@@ -220,13 +220,19 @@ def _table(page: Page, plans: Sequence[Mapping[str, Any]], question: Mapping[str
     ]
     shown = [(column, cells) for column, cells in columns if cells]
     rows = [[cells[at] for _, cells in shown] for at in range(len(plans))]
-    words = [say("tokens/s: output of all users; USD/M: per million tokens, input + output")]
+    table = page.table_lines([column for column, _ in shown], rows)
+    heads = "".join(text for text, _ in table[0])
+    words = [
+        say("tokens/s: output of all users; USD/M: per million tokens, input + output")
+        if say_as("column", "tokens/s") in heads
+        else say("USD/M: per million tokens, input + output")
+    ]
     if any(cell.endswith(TIGHT) for cell in (*ttft, *tpot)):
         words.append(say("`~` the target lies inside the error band"))
     if any(unknown):
         words.append(say("`?` no published runs on it"))
     key = page.dim_lines(say("; ").join(words).replace("`", ""))
-    return [*page.table_lines([column for column, _ in shown], rows), *key]
+    return [*table, *key]
 
 
 def _time(plan: Mapping[str, Any], key: str, limit: float | None) -> tuple[str, bool]:
