@@ -14,16 +14,26 @@ def prompt_words(question: Mapping[str, Any]) -> str:
     length = entry["value"] if isinstance(entry, Mapping) else entry
     if not isinstance(length, int):
         return ""
-    media = media_tokens(question)
-    if media:
-        return say("prompts of {text} text and {media} image or audio tokens", text=f"{length:,}", media=f"{media:,}")
+    if with_media := media_words(question, length):
+        return say("prompts of {tokens}", tokens=with_media)
     return say("{tokens}-token prompts", tokens=f"{length:,}")
 
 
-def media_tokens(question: Mapping[str, Any]) -> int:
-    """Tokens of a request's images and sounds, on top of its text."""
-    entries = (question.get(name) for name in ("image_tokens", "audio_tokens"))
-    return sum(entry["value"] if isinstance(entry, Mapping) else entry or 0 for entry in entries if entry)
+def media_words(question: Mapping[str, Any], text: int) -> str:
+    """The tokens of a prompt by what they are of, such as "1,024 text and 2,738 image tokens"; nothing where all are of
+    text.
+    """
+    image, audio = (_tokens(question.get(name)) for name in ("image_tokens", "audio_tokens"))
+    tokens = {"text": f"{text:,}", "image": f"{image:,}", "audio": f"{audio:,}"}
+    if image and audio:
+        return say("{text} text, {image} image and {audio} audio tokens", **tokens)
+    if image:
+        return say("{text} text and {image} image tokens", **tokens)
+    return say("{text} text and {audio} audio tokens", **tokens) if audio else ""
+
+
+def _tokens(entry: Any) -> int:
+    return int((entry["value"] if isinstance(entry, Mapping) else entry) or 0)
 
 
 def with_prompts(text: str, question: Mapping[str, Any]) -> str:

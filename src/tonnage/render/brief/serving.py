@@ -38,7 +38,7 @@ from tonnage.render.brief.words import (
     value_of,
     with_changes,
 )
-from tonnage.render.prompts import media_tokens
+from tonnage.render.prompts import media_words
 
 Fields = Literal["target", "figures", "room"]
 
@@ -86,7 +86,8 @@ def load_of(question: Mapping[str, Any]) -> str:
     if text := encoded_load(question):
         return text
     lengths = [value_of(question, f"{name}_tokens") for name in ("input", "output")]
-    cached, media = value_of(question, "cached_tokens"), media_tokens(question)
+    cached = value_of(question, "cached_tokens")
+    media = "" if None in lengths else media_words(question, lengths[0])
     tokens = (
         ""
         if None in lengths
@@ -98,9 +99,8 @@ def load_of(question: Mapping[str, Any]) -> str:
         )
         if cached
         else say(
-            "{input} text and {media} image or audio tokens in, {output} out",
-            input=count(lengths[0]),
-            media=count(media),
+            "{tokens} in, {output} out",
+            tokens=media,
             output=count(lengths[1]),
         )
         if media
