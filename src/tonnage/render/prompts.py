@@ -32,6 +32,11 @@ def media_words(question: Mapping[str, Any], text: int) -> str:
     return say("{text} text and {audio} audio tokens", **tokens) if audio else ""
 
 
+def media_tokens(question: Mapping[str, Any]) -> int:
+    """Tokens of a request's images and sounds, on top of its text."""
+    return sum(_tokens(question.get(name)) for name in ("image_tokens", "audio_tokens"))
+
+
 def _tokens(entry: Any) -> int:
     return int((entry["value"] if isinstance(entry, Mapping) else entry) or 0)
 

@@ -38,7 +38,7 @@ from tonnage.render.brief.words import (
     value_of,
     with_changes,
 )
-from tonnage.render.prompts import media_words
+from tonnage.render.prompts import media_tokens, media_words
 
 Fields = Literal["target", "figures", "room"]
 
@@ -98,11 +98,7 @@ def load_of(question: Mapping[str, Any]) -> str:
             output=count(lengths[1]),
         )
         if cached
-        else say(
-            "{tokens} in, {output} out",
-            tokens=media,
-            output=count(lengths[1]),
-        )
+        else say("{tokens} in, {output} out", tokens=media, output=count(lengths[1]))
         if media
         else say("{input} tokens in, {output} out", input=count(lengths[0]), output=count(lengths[1]))
     )
@@ -113,7 +109,7 @@ def load_of(question: Mapping[str, Any]) -> str:
     else:
         who = users_text(value_of(question, "concurrency"))
     context = value_of(question, "context")
-    if tokens and context and question["context"]["from"] in ASKED and context > sum(lengths) + media:
+    if tokens and context and question["context"]["from"] in ASKED and context > sum(lengths) + media_tokens(question):
         who = say("{users} of up to {context} tokens", users=who, context=count(context)) if who else ""
         tokens = say("times at {lengths}", lengths=tokens)
         return say("; ").join(filter(None, (who, tokens)))
