@@ -38,6 +38,7 @@ from tonnage.render.brief.words import (
 
 MAX_FIXES = 4
 TRAINING = (
+    *("prompts_per_step", "num_generations", "mean_completion_length"),
     *("sequence_length", "micro_batch_size", "zero_stage", "precision", "optimizer", "recompute", "loss", "attention"),
     *("tensor_parallel_size", "model_code"),
 )

@@ -53,14 +53,16 @@ def training_subject(document: Mapping[str, Any]) -> str:
 
 
 def kind_of(question: Mapping[str, Any]) -> str:
-    """How it is trained, and for what: full training, LoRA, DPO."""
+    """How it is trained, and for what: full training, LoRA, DPO, GRPO of 64 x 8 completions a step."""
     method, objective = str(value_of(question, "method", "full")), str(value_of(question, "objective", "sft"))
     kind = say(METHODS[method]) if method in METHODS else method
-    return (
-        kind
-        if objective == "sft"
-        else say("{kind}, {objective}", kind=kind, objective=ABBREVIATED.get(objective, objective))
-    )
+    if objective == "sft":
+        return kind
+    what = ABBREVIATED.get(objective, objective)
+    prompts, each = (value_of(question, name) for name in ("prompts_per_step", "num_generations"))
+    if prompts and each:
+        what = say("{objective} of {prompts} x {each} completions", objective=what, prompts=prompts, each=each)
+    return say("{kind}, {objective}", kind=kind, objective=what)
 
 
 def runtime_of(question: Mapping[str, Any]) -> str:
