@@ -21,6 +21,10 @@ SETTINGS = (
     "speculative",
     "layers_on_accelerator",
     "expert_layers_on_host",
+    "gpu_experts",
+    "host_method",
+    "host_cores",
+    "gpu_prefill_tokens",
     "kv_offload",
 )
 
