@@ -117,7 +117,7 @@ NEWEST = replace(
     rollout="",
     passes_in=ENGINE.name,
     version="KTransformers 0.5.1",
-    source="SGLang, sglang/srt/layers/moe/kt_ep_wrapper.py; kvcache-ai/ktransformers, kt-kernel/README.md",
+    source="KTransformers, kt-kernel/README.md; SGLang, sglang/srt/layers/moe/kt_ep_wrapper.py",
     host_experts=HELD,
     launch=launch,
     listed=12,
@@ -131,7 +131,7 @@ NEWEST = replace(
     faster_weights=(),
     vendors=("NVIDIA",),
     backends={"cpu": ()},
-    backends_source="kvcache-ai/ktransformers, doc/en/support/supported-models-and-precision.md",
+    backends_source="KTransformers, doc/en/support/supported-models-and-precision.md",
     older={},
 )
 # Until 0.4.4 a layer's experts were written into the buffer, copied, and repacked in turn: kt_ep_wrapper.py,
@@ -146,7 +146,7 @@ IN_TURN = replace(
 OLDER = replace(
     NEWEST,
     version="KTransformers 0.2",
-    source="kvcache-ai/ktransformers, doc/en/DeepseekR1_V3_tutorial.md",
+    source="KTransformers, doc/en/DeepseekR1_V3_tutorial.md",
     host_experts=replace(
         HELD,
         methods={name: METHODS[name] for name in ("LLAMAFILE", "AMXINT8")},

@@ -112,7 +112,6 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     check(facts, sizes | {"expert_parallel_size": expert}, EXPERTS)
     check_blocks(model, o.weights, engine, tensor, expert, groups, divisors(room))
     check(facts, sizes, LAYERS)
-    bandwidth = host_bandwidth(cluster, o, q, engine)
     plan = ServingPlan.of_fields(
         context=context,
         concurrency=_concurrency(data, o, q),
@@ -134,7 +133,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         media=o.media,
         denoising=denoises,
         weights_on_host_bytes=o.weights_on_host or 0,
-        host_bandwidth=bandwidth,
+        host_bandwidth=(bandwidth := host_bandwidth(cluster, o, q, engine)),
         **stated_links(o.inter_node_bandwidth, o.intra_node_bandwidth, q),
         **_on_host(model, o, q),
         **host_experts_plan(model, o, engine, bandwidth, q),
