@@ -56,7 +56,7 @@ def launch(start: Start) -> str:
     path = start.name if METHODS[name].is_native else _weights_path(start)
     start.notes.append(
         Message(
-            "{nodes} is what lscpu calls NUMA node(s). The processor needs {needs}.",
+            "{nodes} is the number of NUMA nodes, as lscpu says it. The processor needs {needs}.",
             nodes=NUMA_NODES,
             needs=METHODS[name].needs,
         )

@@ -115,7 +115,8 @@ def host_of(
                 capacity=human(capacity, "bytes"),
                 missing=human(missing, "bytes"),
                 fewer=fewer,
-            )
+            ),
+            first=True,
         )
     return HostMemory(memory.host, None, capacity) if missing > 0 or stated else None
 
