@@ -122,8 +122,10 @@ COMMANDS = [
         {"draft_model": "Qwen/Qwen3-0.6B", "draft_tokens": 4},
     ),
     (
-        "--kt-weight-path EXPERTS --kt-method AMXINT8 --kt-cpuinfer 64 --kt-threadpool-count 2 "
-        "--kt-num-gpu-experts 32 --kt-max-deferred-experts-per-token 0",
+        (
+            "--kt-weight-path EXPERTS --kt-method AMXINT8 --kt-cpuinfer 64 --kt-threadpool-count 2 "
+            "--kt-num-gpu-experts 32 --kt-max-deferred-experts-per-token 0"
+        ),
         {"engine": "ktransformers", "host_method": "AMXINT8", "gpu_experts": 32, "host_cores": 64},
     ),
     (

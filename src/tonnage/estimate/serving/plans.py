@@ -112,6 +112,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     check(facts, sizes | {"expert_parallel_size": expert}, EXPERTS)
     check_blocks(model, o.weights, engine, tensor, expert, groups, divisors(room))
     check(facts, sizes, LAYERS)
+    bandwidth: float | None
     plan = ServingPlan.of_fields(
         context=context,
         concurrency=_concurrency(data, o, q),
