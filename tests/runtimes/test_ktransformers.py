@@ -131,6 +131,12 @@ def test_what_it_does_not_do_is_refused_with_the_nearest_that_is_right(said, err
         ask(**said)
 
 
+def test_fewer_experts_on_the_gpu_are_suggested_where_it_cannot_hold_so_many():
+    found = tonnage.serve("deepseek-v3", on="rtx-4090", engine=KT, context=8192, gpu_experts=8, concurrency=1)
+    assert found.fits is False
+    assert any("--gpu-experts 0" in move.text for move in found.advice)
+
+
 def test_the_checkpoint_s_own_four_bits_are_taken_where_nobody_names_a_method():
     found = ask(model="kimi-k2-thinking", on="h100", host_bandwidth="614.4GB/s")
     assert found.question["host_method"].value == "RAWINT4"
