@@ -101,7 +101,8 @@ def host_of(
     """Host memory of a node where the verdict must name it: somebody says how much there is, or it does not suffice.
     None elsewhere; nothing is known of hosts that the catalogue does not describe.
     """
-    capacity = stated or (cluster.node.host_memory_bytes if cluster.node is not None else None)
+    known = cluster.node.host_memory_bytes if cluster.node is not None else None
+    capacity = known if stated is None else stated
     if memory.host is None or capacity is None:
         return None
     missing = memory.host.value - capacity
@@ -118,7 +119,7 @@ def host_of(
             ),
             first=True,
         )
-    return HostMemory(memory.host, None, capacity) if missing > 0 or stated else None
+    return HostMemory(memory.host, None, capacity) if missing > 0 or stated is not None else None
 
 
 def warn_of_context(
