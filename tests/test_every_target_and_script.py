@@ -39,6 +39,7 @@ RUN_BY = {
     "scripts/fit_rl.py": "here",
     "scripts/fit_serving.py": "here",
     "scripts/fit_site.py": "tests/calibration/test_fit_site.py",
+    "scripts/fit_host_experts.py": "here",
     "scripts/fit_tpu.py": "here",
     "scripts/golden.py": "tests/test_golden.py",
     "scripts/golden_questions.py": "tests/test_golden.py",
@@ -287,6 +288,10 @@ class TestFitsWhoseTablesTheyWrite:
         printed = capsys.readouterr().out
         for name in script.GENERATIONS:
             assert f"{name} {rates().generations[name].matrix['bf16']:.2f} seen" in printed
+
+    def test_experts_in_host_memory(self):
+        script = import_module("fit_host_experts")
+        assert script.main("--check") == script.shipped()
 
     @pytest.mark.parametrize("name", ["fit_rl", "fit_encoding"])
     def test_loops_and_passes_without_decoding(self, name, monkeypatch, tmp_path):

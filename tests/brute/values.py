@@ -38,6 +38,8 @@ COMPANIONS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("layers_on_accelerator", "expert_layers_on_host"), ("--engine", "llama.cpp", "--weights", "q4_k_m")
     ),
+    **dict.fromkeys(("gpu_experts", "host_method", "host_cores"), ("--engine", "ktransformers")),
+    "gpu_prefill_tokens": ("--engine", "ktransformers", "--host-method", "FP8"),
     "weights_on_host": ("--engine", "vllm"),
     **dict.fromkeys(
         ("reduce_bucket_size", "allgather_bucket_size", "overlap_comm", "contiguous_gradients", "sub_group_size"),
@@ -158,6 +160,8 @@ BY_NAME: dict[str, tuple[str, ...]] = {
     "micro_batch_size": ("1", "2", "4", "7"),
     "layers_on_accelerator": ("0", "1", "8", "200"),
     "expert_layers_on_host": ("0", "1", "8", "200"),
+    "gpu_experts": ("0", "1", "8", "500"),
+    "host_method": ("AMXINT4", "fp8", "q4_k_m", "none"),
     "draft_tokens": ("1", "3", "8"),
     "objective_of_search": ("time",),
     "first_stage_layers": ("1", "3", "7"),

@@ -121,6 +121,17 @@ COMMANDS = [
         "--speculative-algorithm STANDALONE --speculative-draft Qwen/Qwen3-0.6B --speculative-num-steps 4",
         {"draft_model": "Qwen/Qwen3-0.6B", "draft_tokens": 4},
     ),
+    (
+        (
+            "--kt-weight-path EXPERTS --kt-method AMXINT8 --kt-cpuinfer 64 --kt-threadpool-count 2 "
+            "--kt-num-gpu-experts 32 --kt-max-deferred-experts-per-token 0"
+        ),
+        {"engine": "ktransformers", "host_method": "AMXINT8", "gpu_experts": 32, "host_cores": 64},
+    ),
+    (
+        "--kt-weight-path Qwen/Qwen3-8B --kt-method FP8 --kt-num-gpu-experts 0 --kt-gpu-prefill-token-threshold 400",
+        {"engine": "ktransformers", "host_method": "FP8", "gpu_prefill_tokens": 400},
+    ),
     ("--moe-runner-backend auto --page-size 1 --schedule-policy lpm --disable-radix-cache", {}),
 ]
 

@@ -94,7 +94,6 @@ def test_times_are_said_to_be_those_of_other_engines(engine):
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("KTransformers", "runs in SGLang.*Nearest: .*llama.cpp with .*expert"),
         ("exllamav2", "EXL2.*Nearest: .*llama.cpp"),
         ("exl3", "EXL3.*Nearest: .*llama.cpp"),
         ("openvino", "256 requests.*Nearest: .*llama.cpp"),

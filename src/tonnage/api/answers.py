@@ -252,8 +252,8 @@ def serve(
       kv_cache [precision]: how keys and values are stored: auto, or what the engine has: fp8, fp8_e5m2, nvfp4; int8,
         int4, int2 (default: as wide as activations)
       engine [name]: engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, mlx, transformers,
-        gpt-fast, lmdeploy, neuron, tgi, jetstream, generic, tei, sentence-transformers, infinity, faster-whisper,
-        openai-whisper, whisper.cpp (default: vllm; llama.cpp for GGUF, on CPUs and Apple)
+        gpt-fast, lmdeploy, neuron, tgi, jetstream, generic, ktransformers, tei, sentence-transformers, infinity,
+        faster-whisper, openai-whisper, whisper.cpp (default: vllm; llama.cpp for GGUF, on CPUs and Apple)
       tensor_parallel_size [ranks]: ranks that share each matrix (default: the node, as far as heads divide)
       pipeline_parallel_size [ranks]: pipeline stages (default: 1)
       expert_parallel_size [ranks]: ranks that share a layer's experts (default: 1)
@@ -263,7 +263,7 @@ def serve(
         (default: none)
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
       price_per_accelerator_hour [USD]: price of one accelerator for one hour (default: the cheapest offer known)
-    All 71 options: `print(tonnage.options("serve"))`.
+    All 76 options: `print(tonnage.options("serve"))`.
 
     Returns an Answer: `fits`; `memory` [bytes] of the fullest GPU and its parts; `serving`: ttft_seconds, tpot_seconds,
     tokens_per_second, concurrency [requests], cost_per_million_tokens [USD], each a Term; `bill`; `advice`.

@@ -165,6 +165,11 @@ class Axes(TypedDict, total=False):
     attention_data_parallel_size: int | Sequence[int | None] | None
     layers_on_accelerator: int | Sequence[int | None] | None
     expert_layers_on_host: int | Sequence[int | None] | None
+    gpu_experts: int | Sequence[int | None] | None
+    host_method: str | Sequence[str | None] | None
+    host_cores: int | Sequence[int | None] | None
+    gpu_prefill_tokens: int | Sequence[int | None] | None
+    host_memory: int | Sequence[int | None] | None
     weights_on_host: int | Sequence[int | None] | None
     speculative: str | Sequence[str | None] | None
     draft_model: str | Sequence[str | None] | None

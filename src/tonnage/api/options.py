@@ -440,8 +440,8 @@ class MachineOptions(TypedDict, total=False):
     calibrated: bool | None
     engine: str | None
     """engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, mlx, transformers, gpt-fast,
-    lmdeploy, neuron, tgi, jetstream, generic, tei, sentence-transformers, infinity, faster-whisper,
-    openai-whisper, whisper.cpp [name]; default: vllm; llama.cpp for GGUF, on CPUs and Apple
+    lmdeploy, neuron, tgi, jetstream, generic, ktransformers, tei, sentence-transformers, infinity,
+    faster-whisper, openai-whisper, whisper.cpp [name]; default: vllm; llama.cpp for GGUF, on CPUs and Apple
     """
     engine_version: str | None
     """an earlier version of the engine, whose rules differ: 0.5.5 of sglang, b4000 of llama.cpp [version]; default:
@@ -453,6 +453,22 @@ class MachineOptions(TypedDict, total=False):
     """layers, the head counted as one, that are on the accelerator (llama.cpp) [layers]; default: all"""
     expert_layers_on_host: int | None
     """layers whose experts stay in host memory (llama.cpp) [layers]; default: none"""
+    gpu_experts: int | None
+    """experts of each layer on the GPU; the others stay in host memory (ktransformers) [experts]; default: none"""
+    host_method: str | None
+    """how experts in host memory are stored (ktransformers): AMXINT4, AMXINT8, RAWINT4, FP8, BF16, ... or the type
+    of a GGUF file [method]; default: the checkpoint's 4 bits, else AMXINT4
+    """
+    host_cores: int | None
+    """cores that multiply experts in host memory (ktransformers) [cores]; default: as many as belong to the host's
+    bandwidth
+    """
+    gpu_prefill_tokens: int | None
+    """tokens from which a prompt's experts are loaded onto the GPU, layer by layer (ktransformers) [tokens];
+    default: none are
+    """
+    host_memory: int | None
+    """memory of each host [bytes]; default: the catalogue's, where it is known"""
     weights_on_host: int | None
     """weights of each rank that stay in host memory (vllm, sglang) [bytes]; default: none"""
     speculative: str | None
@@ -608,6 +624,11 @@ class AnyOptions(TrainOptions, total=False):
     attention_data_parallel_size: int | None
     layers_on_accelerator: int | None
     expert_layers_on_host: int | None
+    gpu_experts: int | None
+    host_method: str | None
+    host_cores: int | None
+    gpu_prefill_tokens: int | None
+    host_memory: int | None
     weights_on_host: int | None
     speculative: str | None
     draft_model: str | None

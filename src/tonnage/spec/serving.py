@@ -73,6 +73,16 @@ class HostMemory(Struct, frozen=True, kw_only=True):
     weights_on_host_bytes: int = 0
     #: Bytes a second of host memory, measured; None: not known.
     host_bandwidth: Number | None = None
+    #: Experts of each layer on the accelerators; the engine keeps the others in host memory (SGLang's
+    #: --kt-num-gpu-experts).
+    gpu_experts: int = 0
+    #: How those are stored and multiplied, or the type of their GGUF file (--kt-method); empty: by the checkpoint.
+    host_method: str = ""
+    #: Cores that multiply them (--kt-cpuinfer); None: as many as belong to the bandwidth.
+    host_cores: Number | None = None
+    #: Tokens from which a pass loads them onto the accelerators, layer by layer (--kt-gpu-prefill-token-threshold); 0:
+    #: none does.
+    gpu_prefill_tokens: int = 0
 
 
 class KVTier(Struct, frozen=True, kw_only=True):

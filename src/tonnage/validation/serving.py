@@ -165,7 +165,7 @@ def _predicted(measured: Measured, question: ServingRow) -> Prediction:
             return _accepted(question)
         figure = time_figure(measured, question)
         times = question.shipped_times
-        return Prediction(value=figure.value(times), band=_band(figure, times), notes=notes)
+        return Prediction(value=figure.value(times), band=_band(figure, times, question.runtime), notes=notes)
     except TonnageError as error:
         return Prediction(skipped=str(error), notes=notes if measured.quantity in MEMORY else ())
 
@@ -418,12 +418,15 @@ def _parts(unit: str, size: int) -> float:
     return float(size) if unit.endswith("/GPU") else 1.0
 
 
-def _band(figure: TimeFigure, times: ServingTimes) -> tuple[float, float] | None:
+def _band(figure: TimeFigure, times: ServingTimes, runtime: ServingRuntime | None) -> tuple[float, float] | None:
     """Where 90 of 100 measurements of its kind lie."""
     band, base = serving_rates().bands.get(figure.of), getattr(times, figure.of)
     if band is None or base is None:
         return None
-    low, high = sorted(figure.of_base(base * share) for share in (band.low, band.high))
+    shares: tuple[float, float] = (band.low, band.high)
+    if runtime is not None and runtime.host_experts is not None:
+        shares = runtime.host_experts.bands.get(figure.of, shares)
+    low, high = sorted(figure.of_base(base * share) for share in shares)
     return low, high
 
 

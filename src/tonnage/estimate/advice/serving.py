@@ -259,8 +259,11 @@ def _ladders(replicas: _Replicas, least_context: int) -> Iterator[Ladder]:
 
 def _to_host(model: Model, plan: ServingPlan, engine: ServingRuntime, cluster: Cluster) -> Iterator[Ladder]:
     """Of llama.cpp's layers some stay in host memory: experts first, which a token seldom asks for, then whole
-    layers.
+    layers. Of an engine that keeps experts there, more of each layer.
     """
+    if engine.host_experts is not None:
+        yield _ladder("gpu_experts", range(plan.host.gpu_experts - 1, -1, -1))
+        return
     if (
         "expert_layers_on_host" not in engine.settings
         or not has_host(engine, cluster.accelerator)

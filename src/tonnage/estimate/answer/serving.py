@@ -16,11 +16,11 @@ from tonnage.estimate.advice.serving_speed import Case, speed_moves
 from tonnage.estimate.answer.form import Answer, about, put_band, unserved, usable_bytes
 from tonnage.estimate.answer.served import Served, served
 from tonnage.estimate.answer.serving_notes import (
+    host_of,
     warn_of_blocks,
     warn_of_denoising,
     warn_of_emulation,
     warn_of_gguf,
-    warn_of_host,
     warn_of_kernels,
     warn_of_media,
     warn_of_slow_experts,
@@ -94,7 +94,7 @@ def serve(
     warn_of_emulation(plan, cluster, memory, question)
     warn_of_kernels(plan, cluster, question)
     warn_of_slow_experts(model, plan, memory, question)
-    warn_of_host(cluster, memory, question)
+    host = host_of(memory, plan, cluster, options.host_memory, question)
     band = _band_of_served(plan, cluster, memory, question)
     high = band[1] if band else ceil(memory.memory.value)
     stages, advice = len(memory.ranks), Suggestions(moves=[])
@@ -130,6 +130,7 @@ def serve(
         nearest_miss=advice.nearest,
         warnings=tuple(question.warnings),
         band=band,
+        host=host,
         made_for=made_for(model, plan),
         refused_by=refused_by(model, plan),
     )

@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
+from tonnage.estimate.host.memory import HostMemory
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.weights.storage import is_gguf_type, storage
@@ -95,19 +96,31 @@ def warn_of_slow_experts(model: Model, plan: ServingPlan, memory: ServingMemory,
         )
 
 
-def warn_of_host(cluster: Cluster, memory: ServingMemory, question: Question) -> None:
-    """Host memory that the engine needs and the node does not have."""
-    if memory.host is None or cluster.node is None or cluster.node.host_memory_bytes is None:
-        return
-    if memory.host.value > cluster.node.host_memory_bytes:
+def host_of(
+    memory: ServingMemory, plan: ServingPlan, cluster: Cluster, stated: int | None, question: Question
+) -> HostMemory | None:
+    """Host memory of a node where the verdict must name it: somebody says how much there is, or it does not suffice.
+    None elsewhere; nothing is known of hosts that the catalogue does not describe.
+    """
+    known = cluster.node.host_memory_bytes if cluster.node is not None else None
+    capacity = known if stated is None else stated
+    if memory.host is None or capacity is None:
+        return None
+    missing = memory.host.value - capacity
+    if missing > 0:
+        ways = serving_runtime(plan.engine, plan.engine_version).host_experts is not None
+        fewer = Message(" More {--gpu-experts} or a narrower {--host-method} need less.") if ways else ""
         question.warn(
             Message(
-                "host memory does not suffice: {host} are needed, and {node} has {host_memory_bytes}.",
+                "host memory does not suffice: {host} are needed of {capacity}, {missing} are missing.{fewer}",
                 host=human(memory.host.value, "bytes"),
-                node=cluster.node.name,
-                host_memory_bytes=human(cluster.node.host_memory_bytes, "bytes"),
-            )
+                capacity=human(capacity, "bytes"),
+                missing=human(missing, "bytes"),
+                fewer=fewer,
+            ),
+            first=True,
         )
+    return HostMemory(memory.host, None, capacity) if missing > 0 or stated is not None else None
 
 
 def warn_of_context(

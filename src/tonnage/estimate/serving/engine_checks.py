@@ -21,6 +21,10 @@ SETTINGS = (
     "speculative",
     "layers_on_accelerator",
     "expert_layers_on_host",
+    "gpu_experts",
+    "host_method",
+    "host_cores",
+    "gpu_prefill_tokens",
     "kv_offload",
 )
 
@@ -201,8 +205,9 @@ def check_answers(model: Model) -> None:
 
 
 def answers(name: str) -> bool:
-    """Whether an engine serves models that generate text, as most ask."""
-    return "generate" in serving_runtime(name).serves
+    """Whether an engine serves models that generate text, as most ask, and those without routed experts too."""
+    engine = serving_runtime(name)
+    return "generate" in engine.serves and engine.host_experts is None
 
 
 def check_purpose(model: Model, engine: ServingRuntime) -> None:

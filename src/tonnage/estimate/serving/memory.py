@@ -10,6 +10,7 @@ from msgspec.structs import astuple, replace
 from tonnage.architectures import Block, Model
 from tonnage.estimate.serving.cache import CellCache, PagedCache, PooledCache, RequestCache, kinds
 from tonnage.estimate.serving.forward_peak import ForwardPass, Limits, batch_limits, workspace_bytes
+from tonnage.estimate.serving.host_experts import held_experts, host_expert_bytes, loaded_layer, resident_share
 from tonnage.estimate.serving.overhead import Overhead, adapters, compute_buffer, host_buffers
 from tonnage.estimate.serving.placement import HEADS, drafting, host_experts, placed
 from tonnage.estimate.serving.weights.rank import ALL_WEIGHTS, beside_weights
@@ -96,6 +97,7 @@ class _Replica:
         self.engine = serving_runtime(plan.engine, plan.engine_version)
         self.shares = Shares(plan.tensor_parallel_size, plan.expert_parallel_size, _inside_experts(plan))
         self.stages, self.on_host = placed(model, plan, self.engine, accelerator)
+        self.held_experts = held_experts(model, plan)
         self.limits = batch_limits(self.engine, plan, accelerator)
         uncached = plan.denoising is not None and not plan.denoising.is_cached
         self.cache_width = (
@@ -241,6 +243,10 @@ class _Replica:
 
     def _held_weights(self, stage: Stage) -> list[Term]:
         """The weights of a stage on the accelerator: found once where only numbers cut them."""
+        if self.held_experts is not None:
+            room = loaded_layer(self.model, self.plan, self.stored, self.shares.t)
+            own = _stage_weights(self.model, self.engine, stage, self.stored, self.shares, {}, self.plan)
+            return own if room is None else [*own, room]
         if self.shares.is_of_numbers and not self.plan.host.expert_layers_on_host:
             version = self.plan.engine, self.plan.engine_version
             return list(_known_weights(self.model, *version, stage, self.stored, *astuple(self.shares)))
@@ -251,6 +257,8 @@ class _Replica:
         """What the engine puts into host memory: layers, the token table, experts, inputs and outputs; weights that
         were offloaded.
         """
+        if self.held_experts is not None:
+            return host_expert_bytes(self.model, self.plan, self.held_experts)
         if self.on_host is None:
             if not self.plan.host.weights_on_host_bytes:
                 return None
@@ -343,8 +351,11 @@ def _weights_of(
     shares: Shares,
     away: Mapping[Any, int],
     experts_alone: bool = False,
+    dealt: ServingPlan | None = None,
 ) -> list[Term]:
-    """The weights of a stage; or those of its experts that stay in host memory, of as many layers as `away` says."""
+    """The weights of a stage; or those of its experts that stay in host memory, of as many layers as `away` says.
+    `dealt`: a plan that has but some experts of each layer on the accelerators.
+    """
 
     def held(name: str, group: Group, size: float) -> Term:
         of_rank = share(group, shares)
@@ -363,9 +374,11 @@ def _weights_of(
         on_accelerator = {"expert": count - away.get(block, 0)}
         shown: dict[int, list[Term]] = {}
         for (cut, heads), (number, size) in _block_bytes(model, stored, block).items():
+            here = resident_share(block, dealt) if dealt is not None and cut == "expert" else 1
             times = away.get(block, 0) * (cut == "expert") if experts_alone else on_accelerator.get(cut, count)
-            if times:
-                shown.setdefault(times, []).append(held("", Group(cut, heads, number), size))
+            if times and here:
+                group = Group(cut, heads, round(number * here))
+                shown.setdefault(times, []).append(held("", group, size * here))
         for times, one in shown.items():
             name = (
                 Message("{block}s", block=block.name)
@@ -377,11 +390,17 @@ def _weights_of(
 
 
 def _stage_weights(
-    model: Model, engine: ServingRuntime, stage: Stage, stored: Storage, shares: Shares, away: Mapping[Any, int]
+    model: Model,
+    engine: ServingRuntime,
+    stage: Stage,
+    stored: Storage,
+    shares: Shares,
+    away: Mapping[Any, int],
+    dealt: ServingPlan | None = None,
 ) -> list[Term]:
     """The weights of a stage on the accelerator, with what holding them takes beyond their bytes."""
     return [
-        *_weights_of(model, engine, stage, stored, shares, away),
+        *_weights_of(model, engine, stage, stored, shares, away, dealt=dealt),
         *beside_weights(model, engine, stage, stored, shares),
     ]
 

@@ -10,7 +10,6 @@ from tonnage.documents.answer import Slopes
 from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.inputs import Origin, Question
 from tonnage.estimate.options.machine import arithmetic_of, site_of, stated_links, warn_of_machine
-from tonnage.estimate.options.run_options import rate
 from tonnage.estimate.plan.rule import Facts, check, check_positions, check_size, divisors, expert_counts, near_sizes
 from tonnage.estimate.plan.validity import EXPERTS, HEADS, LAYERS, shares_heads
 from tonnage.estimate.serving.beside import settings_beside
@@ -29,6 +28,7 @@ from tonnage.estimate.serving.engine_checks import (
     stored_format,
 )
 from tonnage.estimate.serving.forward_peak import batch_limits
+from tonnage.estimate.serving.host_experts import host_bandwidth, host_experts_plan
 from tonnage.estimate.serving.limits import request_figures
 from tonnage.estimate.serving.media import note_media
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
@@ -72,8 +72,9 @@ COUNTS = (
     "lora_rank",
     "lora_active",
     "lora_on_host",
+    "host_cores",
+    "gpu_prefill_tokens",
 )
-WORKSTATION_BANDWIDTH = 2 * 8 * 5600e6  # bytes a second of two channels, each 8 bytes wide, of DDR5-5600
 
 
 def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, question: Question) -> ServingPlan:
@@ -111,6 +112,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     check(facts, sizes | {"expert_parallel_size": expert}, EXPERTS)
     check_blocks(model, o.weights, engine, tensor, expert, groups, divisors(room))
     check(facts, sizes, LAYERS)
+    bandwidth: float | None
     plan = ServingPlan.of_fields(
         context=context,
         concurrency=_concurrency(data, o, q),
@@ -132,9 +134,10 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         media=o.media,
         denoising=denoises,
         weights_on_host_bytes=o.weights_on_host or 0,
-        host_bandwidth=_host_bandwidth(cluster, o, q),
+        host_bandwidth=(bandwidth := host_bandwidth(cluster, o, q, engine)),
         **stated_links(o.inter_node_bandwidth, o.intra_node_bandwidth, q),
         **_on_host(model, o, q),
+        **host_experts_plan(model, o, engine, bandwidth, q),
         **settings_beside(model, o, q, engine),
     )
     note_media(o.media, q)
@@ -168,26 +171,6 @@ def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
             "expert_layers_on_host", o.expert_layers_on_host, "given", "of the first layers"
         )
     return settings
-
-
-def _host_bandwidth(cluster: Cluster, o: ServingOptions, q: Question) -> float | None:
-    """Bytes a second of the host's memory. Assumed where layers stay there and the card is one of a workstation; None:
-    nobody says, as of servers, whose hosts have 4 to 24 channels.
-    """
-    given = rate("host_bandwidth", o.host_bandwidth)
-    multiplies = o.layers_on_accelerator is not None or bool(o.expert_layers_on_host)
-    if given is not None or not multiplies or cluster.node is not None:
-        return given
-    if not (cluster.accelerator.memory.kind or "").startswith("GDDR"):
-        return None
-    q.warn(
-        Message(
-            "host memory of {rate:.1f} GB/s is assumed (two channels of DDR5-5600); others have 51 (DDR4-3200) to 102 "
-            "(DDR5-6400): set {--host-bandwidth}.",
-            rate=WORKSTATION_BANDWIDTH / 1e9,
-        )
-    )
-    return float(q.take("host_bandwidth", None, WORKSTATION_BANDWIDTH))
 
 
 def _concurrency(replicas: int, o: ServingOptions, q: Question) -> int:

@@ -286,7 +286,7 @@ class PassTime:
         products = sum((self._product(part, tokens) for part in work.products), 0.0)
         if work.head:
             products = products + sum(self._product(part, minimum(decoded / a + 1, tokens)) for part in work.head)
-        experts = sum((self._expert(part, prompt_tokens + decoded) for part in work.experts), 0.0)
+        experts = sum((self._mixture(part, prompt_tokens + decoded) for part in work.experts), 0.0)
         attention = sum(
             (
                 self._attention(part, prompt_tokens / a, prompt_keys / a, requests / a, checked, keys / a)
@@ -302,7 +302,7 @@ class PassTime:
         products, attention, scans = products * here, attention * here, scans * here
         return Spent(
             products,
-            experts * (1 - self.host.experts),
+            experts,
             attention,
             scans,
             kernels,
@@ -411,6 +411,24 @@ class PassTime:
         in_integers = is_packed and compute != self._wide  # multiplied as they are stored, in 8-bit integers
         own = self.engine.integers if in_integers else self.engine.products
         return known.get(name, known["bf16"]) * self.clock * self.rates.products * own
+
+    def _mixture(self, experts: Experts, tokens: Number) -> Number:
+        """Seconds of the routed experts of all layers that are alike. Where the engine keeps some of each layer in host
+        memory, processor and accelerator multiply theirs at the same time; a pass of enough tokens loads them instead.
+        """
+        here, host = self._expert(experts, tokens), self.host
+        if host.rules is None:
+            return here * (1 - host.experts)
+        share = self.plan.host.gpu_experts / experts.num_experts
+        if share == 1:
+            return here
+        waits = experts.layers * host.rules.layer_seconds
+        split = maximum(here * share, experts.layers * host.expert_seconds(experts, tokens)) + waits
+        least = self.plan.host.gpu_prefill_tokens
+        if not least or not host.rules.link_share:
+            return split
+        loaded = here + experts.layers * host.load_seconds(experts)
+        return split + (loaded - split) * (tokens >= least)
 
     def _expert(self, experts: Experts, tokens: Number) -> Number:
         r, e = self.rates, self.plan.expert_parallel_size

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tonnage.estimate.hardware.rates import Band
 from tonnage.kernel.prepared import tables
-from tonnage.runtimes.parts.serving import number_of
+from tonnage.runtimes.parts.serving import ServingRuntime, number_of
 from tonnage.spec import Accelerator
 
 BEFORE = " before "  # in the name of an engine's rates: "vllm before 0.8"
@@ -102,11 +102,17 @@ class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Whether runs on accelerators of its generation are published, which the error bands are of."""
         return chip.generation in self.generations
 
-    def around(self, quantity: str, seconds: float, chip: Accelerator) -> tuple[float, float] | None:
+    def around(
+        self, quantity: str, seconds: float, chip: Accelerator, runtime: ServingRuntime | None = None
+    ) -> tuple[float, float] | None:
         """The error band of a time of this chip, by rows that the rates had not seen: those of machines like it, or of
         a whole generation where none of its own was measured; twice over where it is neither a GPU nor a processor,
-        whose kernels are others. None where there is none. `quantity`: ttft_seconds or tpot_seconds.
+        whose kernels are others. None where there is none. `quantity`: ttft_seconds or tpot_seconds. `runtime`: an
+        engine that may have bands of its own.
         """
+        if runtime is not None and runtime.host_experts is not None and quantity in runtime.host_experts.bands:
+            low, high = runtime.host_experts.bands[quantity]
+            return seconds * low, seconds * high
         is_measured = self.is_measured(chip)
         band = (self.bands if is_measured else self.unseen).get(quantity)
         times = 2 if not is_measured and chip.kind in OTHER_KINDS else 1

@@ -273,7 +273,7 @@ def _bands(clock: PassTime | Drafted, figures: ServingDocument[Term]) -> dict[st
         name.replace("_seconds", "_band"): (band[0] * low, band[1] * high) if name == "tpot_seconds" else band
         for name in checks.rates.bands
         if name in MEASURED and (figure := getattr(figures, name))
-        if (band := checks.rates.around(name, figure.value, checks.chip))
+        if (band := checks.rates.around(name, figure.value, checks.chip, checks.runtime))
     }
 
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Block, Branch, Model
+from tonnage.estimate.serving.host_experts import held_experts
 from tonnage.estimate.serving.overhead import adapted
 from tonnage.estimate.serving.weights.storage import OUTSIDE, Storage, is_gguf_type, loaded_storage
 from tonnage.estimate.step.rank import Group, Shares, Stage, share, stages
@@ -71,6 +72,9 @@ class Experts(Struct, frozen=True, eq=False, kw_only=True):
     looped: float = 0  # operations of one expert that the host asks for one by one
     loops_over_all: bool = False  # those of experts that no token chose, too
     is_fused: bool = False  # kernels that route, sort and sum by themselves, where the accelerator has them
+    host_bytes: float = 0  # of a whole expert as it lies in host memory, where the engine keeps experts there
+    host_flops: Number = 0  # of one row through a whole expert
+    host_method: str = ""  # how the host multiplies these
 
     @property
     def is_quantised(self) -> bool:
@@ -179,7 +183,7 @@ class _Counting:
         ranks = self.t * plan.attention_data_parallel_size
         self.shares = Shares(self.t, plan.expert_parallel_size, ranks / plan.expert_parallel_size)
         engine = serving_runtime(plan.engine, plan.engine_version)
-        self.engine = engine
+        self.engine, self.held = engine, held_experts(model, plan)
         self.integers, self.eager = engine.integer_products, engine.eager
         element = file_type(stored.name).base if is_gguf_type(stored) else stored.name.partition("+")[0]
         self.scales = engine.scale_operations.get(element, 0)
@@ -303,6 +307,7 @@ class _Counting:
             size += own
             parameters += weight.num_parameters
         q, eager = self.shares.q, self.eager
+        on_host = _sizes(self.held.stored, op, block, of_experts=True) if self.held is not None else ()
         yield Experts(
             compute=kind[0],
             is_narrow=kind[1],
@@ -316,6 +321,9 @@ class _Counting:
             scales=self.scales * kind[2],
             looped=eager.expert if eager else 0,
             is_fused=self._is_fused(kind),
+            host_bytes=sum(own for _, own in on_host) / op.num_experts,
+            host_flops=2 * parameters / op.num_experts,
+            host_method=self.held.name if self.held is not None else "",
             loops_over_all=bool(eager and eager.loops_over_all and self.model.architecture not in eager.hit_alone),
         )
 

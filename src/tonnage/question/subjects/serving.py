@@ -180,6 +180,51 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             default="none",
         ),
     ] = None
+    gpu_experts: Annotated[
+        int | None,
+        option(
+            "experts of each layer on the GPU; the others stay in host memory (ktransformers)",
+            count,
+            short=("--kt-num-gpu-experts",),
+            unit="experts",
+            default="none",
+        ),
+    ] = None
+    host_method: Annotated[
+        str | None,
+        option(
+            "how experts in host memory are stored (ktransformers): AMXINT4, AMXINT8, RAWINT4, FP8, BF16, ... or the "
+            "type of a GGUF file",
+            word,
+            short=("--kt-method",),
+            unit="method",
+            default="the checkpoint's 4 bits, else AMXINT4",
+        ),
+    ] = None
+    host_cores: Annotated[
+        int | None,
+        option(
+            "cores that multiply experts in host memory (ktransformers)",
+            size,
+            short=("--kt-cpuinfer",),
+            unit="cores",
+            default="as many as belong to the host's bandwidth",
+        ),
+    ] = None
+    gpu_prefill_tokens: Annotated[
+        int | None,
+        option(
+            "tokens from which a prompt's experts are loaded onto the GPU, layer by layer (ktransformers)",
+            size,
+            short=("--kt-gpu-prefill-token-threshold",),
+            unit="tokens",
+            default="none are",
+        ),
+    ] = None
+    host_memory: Annotated[
+        int | None,
+        option("memory of each host", parse_bytes, unit="bytes", default="the catalogue's, where it is known"),
+    ] = None
     weights_on_host: Annotated[
         int | None,
         option(

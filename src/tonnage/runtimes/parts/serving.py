@@ -15,6 +15,7 @@ from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import Registry
 from tonnage.kernel.units import KIB, MIB
 from tonnage.runtimes.parts.base import LAST_LISTED
+from tonnage.runtimes.parts.host_experts import HostExperts
 from tonnage.runtimes.parts.plugins import Plugin
 from tonnage.runtimes.parts.start import Roles, Start
 from tonnage.spec import Accelerator
@@ -407,6 +408,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     partition_variable: str = ""
     #: A cache in fp8 makes it faster.
     reads_faster_cache: bool = False
+    #: How it keeps routed experts in host memory; None: it does not.
+    host_experts: HostExperts | None = None
 
     @property
     def queues(self) -> bool:

@@ -10,11 +10,6 @@ from tonnage.kernel.registry import letters_of
 
 # By the letters and digits of their names.
 UNDESCRIBED: Mapping[str, str] = {
-    "ktransformers": Message(
-        "KTransformers runs in SGLang: attention and --kt-num-gpu-experts of each layer's experts are on the GPU, the "
-        "other experts on the processor (kvcache-ai/ktransformers, README.md). No rates of its processor kernels are "
-        "known. Nearest: {--engine} llama.cpp with {--expert-layers-on-host}."
-    ),
     "exllamav2": Message(
         "ExLlamaV2 loads EXL2, whose bits differ by matrix and are known of a checkpoint alone "
         "(text-generation-inference, launcher/src/main.rs: Exl2). Its memory beside weights and its times are not "
@@ -42,8 +37,6 @@ UNDESCRIBED: Mapping[str, str] = {
     ),
 }
 ALIASES: Mapping[str, str] = {
-    "kt": "ktransformers",
-    "ktkernel": "ktransformers",
     "exllama": "exllamav2",
     "exllama2": "exllamav2",
     "exl2": "exllamav2",

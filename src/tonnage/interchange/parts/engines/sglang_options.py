@@ -229,6 +229,7 @@ HARMLESS = {
     "sampling-mask-max-tokens": (("4096",), NO_OPTION),
     "kt-method": (("amxint4",), NO_OPTION),
     "kt-threadpool-count": (("2",), NO_OPTION),
+    "kt-max-deferred-experts-per-token": (("0",), NO_OPTION),
     "ep-join-rank-offset": (("0",), NO_OPTION),
     "elastic-ep-join-rank-offset": (("0",), NO_OPTION),
     "pp-async-batch-depth": (("0",), NO_OPTION),
@@ -308,7 +309,7 @@ UNSURE = {
         return-hidden-states-mode enable-return-aux-hidden-states return-aux-hidden-state-layer-ids
         enable-return-routed-experts enable-return-indexer-topk enable-mis enable-watermark watermark-config
         enable-eplb elastic-ep-backend enable-elastic-expert-backup elastic-ep-join-mode enable-paged-experts
-        paged-experts-num-resident kt-weight-path kt-cpuinfer kt-num-gpu-experts kt-max-deferred-experts-per-token
+        paged-experts-num-resident kt-weight-path kt-cpuinfer kt-num-gpu-experts
         ple-offload-embedding ple-offload-dir dllm-algorithm dllm-algorithm-config experts-shared-outer-loras
         lora-use-virtual-experts forward-hooks mlx-enable-sampling decoupled-spec-bind-endpoint
         decoupled-spec-connect-endpoints decoupled-spec-rank enable-pd-role-switch modelopt-quant

@@ -83,7 +83,10 @@ def role_of(values: Mapping[str, Any]) -> str:
 def read(r: Reading, more: Options | None = None) -> Size:
     """Say of every option what it means. `more`: those of another program that starts SGLang."""
     PROGRAM.rename(r)
-    r.put("engine", "sglang")
+    if r.has(KT_WEIGHTS):
+        _host_experts(r)
+    else:
+        r.put("engine", "sglang")
     if r.has("model-path"):
         r.put("model", r.text("model-path"), "model-path")
     if r.has("context-length"):
@@ -176,6 +179,26 @@ def _memory(r: Reading) -> None:
             r.unsure(key, "a prompt in one pass: here prompts are split")
         else:
             raise r.wrong(key, "a number of tokens, or -1")
+
+
+KT_WEIGHTS = "kt-weight-path"
+
+
+def _host_experts(r: Reading) -> None:
+    """Experts that kt-kernel multiplies in host memory: sglang/srt/layers/moe/kt_ep_wrapper.py."""
+    r.put("engine", "ktransformers", KT_WEIGHTS)
+    method = r.text("kt-method", "AMXINT4").upper()
+    r.put("host_method", method, "kt-method" if r.has("kt-method") else KT_WEIGHTS)
+    if method == "LLAMAFILE":
+        r.unsure(KT_WEIGHTS, "the type of this GGUF file is not known: it is taken for Q4_K_M")
+    for key, option in (
+        ("kt-num-gpu-experts", "gpu_experts"),
+        ("kt-gpu-prefill-token-threshold", "gpu_prefill_tokens"),
+        ("kt-cpuinfer", "host_cores"),
+    ):
+        if r.has(key) and (r.get(key) or "0") not in ("0", 0):
+            put_count(r, key, option)
+    r.ignore(["kt-threadpool-count", "kt-num-gpu-experts", "kt-gpu-prefill-token-threshold"])
 
 
 def _adapters(r: Reading) -> None:
