@@ -58,7 +58,10 @@ def stored_format(model: Model, weights: str | None) -> str:
     if is_gguf_type(stored):
         return "gguf"
     name = stored.name
-    return name if name in PRECISIONS else ""
+    return name if name in PRECISIONS or name.startswith(EXLLAMA) else ""
+
+
+EXLLAMA = ("exl2-", "exl3-")  # formats that no engine loads that does not say so
 
 
 def is_gguf(model: Model, weights: str | None) -> bool:
@@ -80,7 +83,17 @@ def holds_mlx(model: Model, weights: str | None) -> bool:
 
 
 def loads(engine: ServingRuntime, stored: str) -> bool:
-    return engine.formats is None or not stored or stored.startswith(engine.formats)
+    if engine.formats is None:
+        return not stored.startswith(EXLLAMA)
+    return not stored or stored.startswith(engine.formats)
+
+
+def engine_of_exllama(model: Model, weights: str | None) -> str:
+    """The engine whose own format the weights are asked for, or were read, in; "" where they are in another."""
+    try:
+        return {"exl2-": "exllamav2", "exl3-": "exllamav3"}.get(storage(model, weights).name[:5], "")
+    except TonnageError:
+        return ""  # what cannot be is refused where it is used
 
 
 def runs_on(engine: ServingRuntime, accelerator: Accelerator) -> bool:
@@ -127,7 +140,14 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
             for name in serving_runtimes()
             if name != engine.name and loads(serving_runtime(name), stored) and answers(name)
         ]
-        known = listed(engine.formats or ())
+        if engine.formats is None:
+            raise InvalidPlan(
+                "{@weights}: {version} does not load {name}. Engines that load it: {others}.",
+                version=engine.version,
+                name=storage(model, weights).name,
+                others=listed(others),
+            )
+        known = listed(engine.formats)
         raise InvalidPlan(
             "{@weights}: {version} loads {known} ({formats_source}). Got {name}. Engines that load it: {others}.",
             version=engine.version,

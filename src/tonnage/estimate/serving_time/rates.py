@@ -102,14 +102,18 @@ class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Whether runs on accelerators of its generation are published, which the error bands are of."""
         return chip.generation in self.generations
 
-    def around(self, quantity: str, seconds: float, chip: Accelerator) -> tuple[float, float] | None:
+    def around(
+        self, quantity: str, seconds: float, chip: Accelerator, unmeasured: tuple[str, ...] = ()
+    ) -> tuple[float, float] | None:
         """The error band of a time of this chip, by rows that the rates had not seen: those of machines like it, or of
         a whole generation where none of its own was measured; twice over where it is neither a GPU nor a processor,
-        whose kernels are others. None where there is none. `quantity`: ttft_seconds or tpot_seconds.
+        whose kernels are others, and where the time is one of those `unmeasured` of the engine. None where there is
+        none. `quantity`: ttft_seconds or tpot_seconds.
         """
         is_measured = self.is_measured(chip)
         band = (self.bands if is_measured else self.unseen).get(quantity)
-        times = 2 if not is_measured and chip.kind in OTHER_KINDS else 1
+        is_other = (not is_measured and chip.kind in OTHER_KINDS) or quantity in unmeasured
+        times = 2 if is_other else 1
         return (seconds * band.low**times, seconds * band.high**times) if band else None
 
     def _earlier(self, name: str) -> list[tuple[tuple[int, ...], Engine]]:

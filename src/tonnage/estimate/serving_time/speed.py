@@ -215,6 +215,15 @@ def _notes(
                 engine=plan.engine,
             )
         )
+    if unmeasured := _checks(clock).runtime.unmeasured:
+        question.warn(
+            Message(
+                "no published runs of {engine} give its {times}: the efficiency is that of other engines, and the "
+                "error band is as wide twice over.",
+                engine=plan.engine,
+                times=" and ".join(name.removesuffix("_seconds").upper() for name in unmeasured),
+            )
+        )
     if plan.enforce_eager and _checks(clock).engine.replays:
         question.warn(
             Message(
@@ -273,7 +282,7 @@ def _bands(clock: PassTime | Drafted, figures: ServingDocument[Term]) -> dict[st
         name.replace("_seconds", "_band"): (band[0] * low, band[1] * high) if name == "tpot_seconds" else band
         for name in checks.rates.bands
         if name in MEASURED and (figure := getattr(figures, name))
-        if (band := checks.rates.around(name, figure.value, checks.chip))
+        if (band := checks.rates.around(name, figure.value, checks.chip, checks.runtime.unmeasured))
     }
 
 
