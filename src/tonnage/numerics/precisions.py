@@ -257,7 +257,7 @@ def _integers() -> Iterator[Precision]:
         )
     for bits in range(2, 9):
         yield Precision(
-            name=f"cache-q{bits}",
+            name=f"exl-q{bits}",
             kind="integer",
             element_bits=bits,
             compute="fp16",

@@ -28,7 +28,7 @@ CELLS = Cells(
     unpacked_weights=512 * MIB,
     rotary=True,  # exllamav2/device.py: prepare_sincos
 )
-TABBY_CACHE = {"cache-q8": "Q8", "cache-q6": "Q6", "cache-q4": "Q4"}
+TABBY_CACHE = {"exl-q8": "Q8", "exl-q6": "Q6", "exl-q4": "Q4"}
 
 
 def launch(start: Start) -> str:
@@ -101,7 +101,7 @@ SERVING_RUNTIMES.add(
         listed=7,
         aliases=("exllama", "exllama2", "exl2"),
         prefix_caching="ExLlamaV2, exllamav2/generator/dynamic.py: pages of equal tokens are shared",
-        kv_cache={"fp16": "fp16", "fp8": "fp8-e5m2", "q8": "cache-q8", "q6": "cache-q6", "q4": "cache-q4"},
+        kv_cache={"fp16": "fp16", "fp8": "fp8-e5m2", "q8": "exl-q8", "q6": "exl-q6", "q4": "exl-q4"},
         kv_cache_source="ExLlamaV2, exllamav2/cache.py: ExLlamaV2Cache_8bit, _Q8, _Q6 (keys 8 bits, values 4), _Q4",
         own_kv_cache="fp16",
         formats=("bf16", "fp16", "gptq", "exl2"),

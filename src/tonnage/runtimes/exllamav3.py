@@ -15,7 +15,7 @@ BITS = range(2, 9)  # exllamav3/cache/quant.py: CacheLayer_quant
 def launch(start: Start) -> str:
     """TabbyAPI's command; bits of keys and of values are the same here."""
     kind = start.plan.kv_cache or ""
-    bits = kind.removeprefix("cache-q")
+    bits = kind.removeprefix("exl-q")
     return tabby(start, "exllamav3", f"{bits},{bits}" if bits != kind else None)
 
 
@@ -35,7 +35,7 @@ SERVING_RUNTIMES.add(
         launch=launch,
         aliases=("exllama3", "exl3", "tabbyapi", "tabby"),
         prefix_caching="ExLlamaV3, exllamav3/generator/pagetable.py: pages of equal tokens are shared",
-        kv_cache={"fp16": "fp16", **{f"q{bits}": f"cache-q{bits}" for bits in BITS}},
+        kv_cache={"fp16": "fp16", **{f"q{bits}": f"exl-q{bits}" for bits in BITS}},
         kv_cache_source="ExLlamaV3, exllamav3/cache/quant.py: CacheLayer_quant, 2 to 8 bits",
         formats=("bf16", "fp16", "exl3"),
         formats_source="ExLlamaV3, exllamav3/modules/linear.py",

@@ -9,7 +9,7 @@ from tonnage.kernel.message import Message, listed, option_name
 from tonnage.models.purpose import DOES, purpose
 from tonnage.numerics.precisions import PRECISIONS
 from tonnage.ops import Attention, LatentAttention
-from tonnage.runtimes import ServingRuntime, serving_runtime, serving_runtimes
+from tonnage.runtimes import USUAL_OF_FORMATS, ServingRuntime, serving_runtime, serving_runtimes
 from tonnage.spec import Accelerator
 
 # Options that not every engine has.
@@ -58,10 +58,10 @@ def stored_format(model: Model, weights: str | None) -> str:
     if is_gguf_type(stored):
         return "gguf"
     name = stored.name
-    return name if name in PRECISIONS or name.startswith(EXLLAMA) else ""
+    return name if name in PRECISIONS or name.startswith(OWN_FORMATS) else ""
 
 
-EXLLAMA = ("exl2-", "exl3-")  # formats that no engine loads that does not say so
+OWN_FORMATS = tuple(USUAL_OF_FORMATS)  # that no engine loads that does not say so
 
 
 def is_gguf(model: Model, weights: str | None) -> bool:
@@ -84,16 +84,17 @@ def holds_mlx(model: Model, weights: str | None) -> bool:
 
 def loads(engine: ServingRuntime, stored: str) -> bool:
     if engine.formats is None:
-        return not stored.startswith(EXLLAMA)
+        return not stored.startswith(OWN_FORMATS)
     return not stored or stored.startswith(engine.formats)
 
 
-def engine_of_exllama(model: Model, weights: str | None) -> str:
+def engine_of_format(model: Model, weights: str | None) -> str:
     """The engine whose own format the weights are asked for, or were read, in; "" where they are in another."""
     try:
-        return {"exl2-": "exllamav2", "exl3-": "exllamav3"}.get(storage(model, weights).name[:5], "")
+        name = storage(model, weights).name
     except TonnageError:
         return ""  # what cannot be is refused where it is used
+    return next((engine for form, engine in USUAL_OF_FORMATS.items() if name.startswith(form)), "")
 
 
 def runs_on(engine: ServingRuntime, accelerator: Accelerator) -> bool:

@@ -22,7 +22,7 @@ from tonnage.estimate.serving.engine_checks import (
     check_layers,
     check_purpose,
     check_settings,
-    engine_of_exllama,
+    engine_of_format,
     holds_mlx,
     is_gguf,
     loads,
@@ -283,9 +283,9 @@ def _usual(model: Model, cluster: Cluster, o: ServingOptions, reason: str) -> tu
         return USUAL_AT_HOME, "model", "GGUF files are llama.cpp's"
     if holds_mlx(model, o.weights) and runs_on(serving_runtime(USUAL_OF_MLX), cluster.accelerator):
         return USUAL_OF_MLX, "model", "MLX loads its own files"
-    own = engine_of_exllama(model, o.weights)
+    own = engine_of_format(model, o.weights)
     if own and runs_on(serving_runtime(own), cluster.accelerator):
-        return own, "model", "ExLlama loads its own files"
+        return own, "model", "it alone loads this format"
     if model.diffusion is not None:
         return usual_engine(model), "model", model.diffusion.source
     if reason:

@@ -33,7 +33,7 @@ from tonnage.formulas import serving as g
 from tonnage.formulas.load import prefixes_beside
 from tonnage.formulas.time import memory_seconds
 from tonnage.kernel.errors import MissingDatum
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.part_names import PREFILL, TPOT, TTFT
 from tonnage.kernel.term import Term
 from tonnage.spec import Cluster, Load, ServingPlan
@@ -221,7 +221,7 @@ def _notes(
                 "no published runs of {engine} give its {times}: the efficiency is that of other engines, and the "
                 "error band is as wide twice over.",
                 engine=plan.engine,
-                times=" and ".join(name.removesuffix("_seconds").upper() for name in unmeasured),
+                times=listed(name.removesuffix("_seconds").upper() for name in unmeasured),
             )
         )
     if plan.enforce_eager and _checks(clock).engine.replays:
