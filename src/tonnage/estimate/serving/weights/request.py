@@ -28,8 +28,8 @@ AMBIGUOUS = {
     "quantized": "fp8, awq, Q4_K_M",
     "modelopt": "fp8, nvfp4",
     "auto_round": "gptq, awq",
-    **dict.fromkeys(("exl2", "exllamav2"), "exl2-4.0, exl2-5.0, exl2-6.0"),
-    **dict.fromkeys(("exl3", "exllamav3"), "exl3-3.0, exl3-4.0, exl3-5.0"),
+    "exl2": "exl2-4.0, exl2-5.0, exl2-6.0",
+    "exl3": "exl3-3.0, exl3-4.0, exl3-5.0",
 }
 _FLOATS = ("fp32", "fp16", "bf16", "f32", "f16", "mxfp4")  # also file types, and meant as precisions
 # A method's name means that method's checkpoint as it is, whatever its group size.
