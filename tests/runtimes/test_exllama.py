@@ -2,11 +2,15 @@
 README says, speeds that it publishes, and TabbyAPI's command.
 """
 
+from types import SimpleNamespace
+
 import pytest
+from msgspec.structs import replace
 
 import tonnage
 from tonnage import read
 from tonnage.catalogue import accelerator, models
+from tonnage.estimate.serving.engine_checks import engine_of_format, loads, stored_format
 from tonnage.estimate.serving.memory import serving_memory
 from tonnage.estimate.serving.weights.storage import storage, stored_bytes
 from tonnage.estimate.serving_time.rates import serving_rates
@@ -93,6 +97,24 @@ def test_a_config_with_quant_method_exl2_or_exl3_is_read_as_such(config, like):
     assert stored_bytes(model) == stored_bytes(read("llama-2-7b-hf"), like)
     answer = tonnage.serve(model, on="rtx-4090", context=4096).to_dict()
     assert answer["question"]["engine"]["value"] == f"exllamav{config['quant_method'][-1]}"
+
+
+def test_files_that_were_read_by_their_headers_are_the_engines_too():
+    config = {"quant_method": "exl2", "bits": 4.0, "head_bits": 6}
+    model = tonnage.read({**models.model_file("llama-2-7b-hf").config, "quantization_config": config})
+    sizes = {"decoder": LAYERS_7B // 2, "head": HEAD_7B // 2, "embedding": HEAD_7B * 2}
+    counts = {"decoder": LAYERS_7B, "head": HEAD_7B, "embedding": HEAD_7B}
+    headers = SimpleNamespace(
+        num_parameters=sum(counts.values()),
+        total_bytes=sum(sizes.values()),
+        bytes_by_part=sizes,
+        parameters_by_part=counts,
+        groups=(SimpleNamespace(dtype="I32", role="weight"),),
+    )
+    read_online = replace(model, tensors=headers)
+    assert stored_format(read_online, None).startswith("exl2-")
+    assert engine_of_format(read_online, None) == "exllamav2"
+    assert not loads(serving_runtime("vllm"), stored_format(read_online, None))
 
 
 @pytest.mark.parametrize("wrong", [{"bits": 12}, {"bits": "4"}, {}, {"bits": 4, "head_bits": 7}])

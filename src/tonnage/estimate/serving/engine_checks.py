@@ -57,11 +57,20 @@ def stored_format(model: Model, weights: str | None) -> str:
     stored = storage(model, weights)
     if is_gguf_type(stored):
         return "gguf"
-    name = stored.name
+    name = own_format(model, weights) or stored.name
     return name if name in PRECISIONS or name.startswith(OWN_FORMATS) else ""
 
 
 OWN_FORMATS = tuple(USUAL_OF_FORMATS)  # that no engine loads that does not say so
+
+
+def own_format(model: Model, weights: str | None) -> str:
+    """The format that one engine alone loads, as it is asked for or as the checkpoint's config names it, whose files'
+    headers name types alone; "" for another.
+    """
+    method = str((model.quantization or {}).get("quant_method") or "").lower()
+    name = storage(model, weights).name if weights else f"{method}-"
+    return name if name.startswith(OWN_FORMATS) else ""
 
 
 def is_gguf(model: Model, weights: str | None) -> bool:
@@ -91,7 +100,7 @@ def loads(engine: ServingRuntime, stored: str) -> bool:
 def engine_of_format(model: Model, weights: str | None) -> str:
     """The engine whose own format the weights are asked for, or were read, in; "" where they are in another."""
     try:
-        name = storage(model, weights).name
+        name = own_format(model, weights)
     except TonnageError:
         return ""  # what cannot be is refused where it is used
     return next((engine for form, engine in USUAL_OF_FORMATS.items() if name.startswith(form)), "")
