@@ -21,9 +21,13 @@ def warn_of_blocks(engine: str, memory: ServingMemory, question: Question) -> No
     """Where an engine sets aside much more than a request's keys and values, people look for the reason."""
     rank = memory.fullest
     if rank.per_request.value > MUCH_MORE * rank.kept.value > 0:
+        cells = serving_runtime(engine).cells
         question.warn(
             Message(
-                "{engine} sets aside {per_request} of cache for a request that keeps {kept}: its blocks "
+                "{engine} sets aside {per_request} of cache for a request that needs {kept}: layers with a window keep "
+                "every token too."
+                if cells is not None and cells.unpacks
+                else "{engine} sets aside {per_request} of cache for a request that keeps {kept}: its blocks "
                 "hold layers of several kinds.",
                 engine=engine,
                 per_request=human(rank.per_request.value, "bytes"),
