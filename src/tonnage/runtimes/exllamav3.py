@@ -24,7 +24,7 @@ SERVING_RUNTIMES.add(
     replace(
         serving_runtime("exllamav2"),
         name="exllamav3",
-        version="ExLlamaV3 1.0",
+        version="ExLlamaV3 1.4",
         source=(
             "ExLlamaV3, exllamav3/model/model_ls.py; ExLlamaV3, exllamav3/cache/quant.py: get_kv; ExLlamaV3, "
             "exllamav3/modules/quant/exl3.py: reconstruct_hgemm"
