@@ -94,8 +94,6 @@ def test_times_are_said_to_be_those_of_other_engines(engine):
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("exllamav2", "EXL2.*Nearest: .*llama.cpp"),
-        ("exl3", "EXL3.*Nearest: .*llama.cpp"),
         ("openvino", "256 requests.*Nearest: .*llama.cpp"),
         ("mlc-llm", "0.85 of the GPU.*Nearest: .*vllm"),
         ("Dynamo", "workers are vLLM, SGLang or TensorRT-LLM.*Nearest: .*vllm"),

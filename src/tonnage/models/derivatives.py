@@ -69,6 +69,14 @@ def _mlx(bits: int) -> Stored:
     )
 
 
+def _exllama(method: str, bits: float, head: int) -> Stored:
+    config = {"quant_method": method, "bits": bits, "head_bits": head}
+    return Stored(
+        Message("{method}, {bits:g} bits and a head of {head}", method=method.upper(), bits=bits, head=head),
+        {"quantization_config": config},
+    )
+
+
 def _gguf(file_type: str) -> Stored:
     config = {"quant_method": "gguf", "file_type": file_type.upper()}
     return Stored(Message("GGUF {file_type}", file_type=file_type.upper()), {"quantization_config": config})
@@ -146,6 +154,7 @@ def _endings(owner: str, plain: str, file: str) -> list[tuple[int, Stored]]:
     for bits in (2, 3, 4, 5, 6, 8):
         if is_mlx:
             add(rf"(?:mlx-)?{bits}bit(?:-mlx)?(?:-{_MODES})?(?:-[0-9]+)?", _mlx(bits))
+    found += _of_exllama(plain, file)
     kind = _file_type(file) or _file_type(plain)
     if plain.endswith("-gguf"):
         add(r"(?:i1-|imat-|qat-q4-0-)?gguf", _gguf(kind or DEFAULT_FILE))
@@ -155,6 +164,25 @@ def _endings(owner: str, plain: str, file: str) -> list[tuple[int, Stored]]:
         if is_file_type(kind.lower()):
             add(re.escape(kind.lower().replace("_", "-")), _gguf(kind))
     return sorted(found, key=lambda each: -each[0])
+
+
+def _of_exllama(plain: str, file: str) -> list[tuple[int, Stored]]:
+    """The same of ExLlama's files: -4.0bpw-h6-exl2, -exl2-4.0bpw, or -exl3 with the bits as the branch (:4.0bpw)."""
+    ending = re.search(rf"-(?:{_BPW}-(exl[23])|(exl[23])(?:-{_BPW})?)$", plain)
+    if ending is None:
+        return []
+    before, head, first, second, behind, other = ending.groups()
+    branch = re.fullmatch(_BPW, file.lower().replace("_", "-")) if file else None
+    bits = before or behind or (branch and branch[1])
+    if not bits:
+        return []
+    from tonnage.numerics.quantization import HEAD_BITS
+
+    own = head or other or (branch and branch[2])
+    return [(len(ending[0]), _exllama(first or second, float(bits), int(own or HEAD_BITS)))]
+
+
+_BPW = r"(\d(?:\.\d{1,2})?)bpw(?:-h(\d))?"
 
 
 def _file_type(text: str) -> str:

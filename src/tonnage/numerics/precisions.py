@@ -255,6 +255,17 @@ def _integers() -> Iterator[Precision]:
             source="transformers, cache_utils.py: QuantizedCache",
             note="holds keys and values only",
         )
+    for bits in range(2, 9):
+        yield Precision(
+            name=f"exl-q{bits}",
+            kind="integer",
+            element_bits=bits,
+            compute="fp16",
+            block=32,
+            scales=(Scale("fp16 scale", 16, 1, 32, flat=True),),
+            source="ExLlamaV3, exllamav3/cache/quant.py: qshape_s; ExLlamaV2, exllamav2/cache.py: shape_s",
+            note="holds keys and values only",
+        )
     for bits in (8, 4):
         yield Precision(
             name=f"head-int{bits}",

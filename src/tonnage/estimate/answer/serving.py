@@ -87,7 +87,7 @@ def serve(
         memory = serving_memory(model, plan, cluster.accelerator)
         asking = _Asking(model, cluster, options, load, plan, memory, usable, wanted, money, of_documents)
     _note_weights(model, plan, memory, question)
-    warn_of_blocks(plan.engine, memory, question)
+    warn_of_blocks(plan, memory, question)
     warn_of_media(model, plan, question)
     warn_of_denoising(plan, question)
     warn_of_gguf(model, plan, memory, question)

@@ -19,13 +19,17 @@ MUCH_MORE = 1.5  # times what is kept
 MUCH_IN_FLIGHT = 0.25  # of what a request holds between steps
 
 
-def warn_of_blocks(engine: str, memory: ServingMemory, question: Question) -> None:
+def warn_of_blocks(plan: ServingPlan, memory: ServingMemory, question: Question) -> None:
     """Where an engine sets aside much more than a request's keys and values, people look for the reason."""
-    rank = memory.fullest
+    rank, engine = memory.fullest, plan.engine
     if rank.per_request.value > MUCH_MORE * rank.kept.value > 0:
+        cells = serving_runtime(engine, plan.engine_version).cells
         question.warn(
             Message(
-                "{engine} sets aside {per_request} of cache for a request that keeps {kept}: its blocks "
+                "{engine} sets aside {per_request} of cache for a request that needs {kept}: layers with a window keep "
+                "every token too."
+                if cells is not None and cells.unpacks
+                else "{engine} sets aside {per_request} of cache for a request that keeps {kept}: its blocks "
                 "hold layers of several kinds.",
                 engine=engine,
                 per_request=human(rank.per_request.value, "bytes"),

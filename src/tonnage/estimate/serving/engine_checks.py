@@ -9,7 +9,7 @@ from tonnage.kernel.message import Message, listed, option_name
 from tonnage.models.purpose import DOES, purpose
 from tonnage.numerics.precisions import PRECISIONS
 from tonnage.ops import Attention, LatentAttention
-from tonnage.runtimes import ServingRuntime, serving_runtime, serving_runtimes
+from tonnage.runtimes import USUAL_OF_FORMATS, ServingRuntime, serving_runtime, serving_runtimes
 from tonnage.spec import Accelerator
 
 # Options that not every engine has.
@@ -61,8 +61,20 @@ def stored_format(model: Model, weights: str | None) -> str:
     stored = storage(model, weights)
     if is_gguf_type(stored):
         return "gguf"
-    name = stored.name
-    return name if name in PRECISIONS else ""
+    name = own_format(model, weights) or stored.name
+    return name if name in PRECISIONS or name.startswith(OWN_FORMATS) else ""
+
+
+OWN_FORMATS = tuple(USUAL_OF_FORMATS)  # that no engine loads that does not say so
+
+
+def own_format(model: Model, weights: str | None) -> str:
+    """The format that one engine alone loads, as it is asked for or as the checkpoint's config names it, whose files'
+    headers name types alone; "" for another.
+    """
+    method = str((model.quantization or {}).get("quant_method") or "").lower()
+    name = storage(model, weights).name if weights else f"{method}-"
+    return name if name.startswith(OWN_FORMATS) else ""
 
 
 def is_gguf(model: Model, weights: str | None) -> bool:
@@ -84,7 +96,18 @@ def holds_mlx(model: Model, weights: str | None) -> bool:
 
 
 def loads(engine: ServingRuntime, stored: str) -> bool:
-    return engine.formats is None or not stored or stored.startswith(engine.formats)
+    if engine.formats is None:
+        return not stored.startswith(OWN_FORMATS)
+    return not stored or stored.startswith(engine.formats)
+
+
+def engine_of_format(model: Model, weights: str | None) -> str:
+    """The engine whose own format the weights are asked for, or were read, in; "" where they are in another."""
+    try:
+        name = own_format(model, weights)
+    except TonnageError:
+        return ""  # what cannot be is refused where it is used
+    return next((engine for form, engine in USUAL_OF_FORMATS.items() if name.startswith(form)), "")
 
 
 def runs_on(engine: ServingRuntime, accelerator: Accelerator) -> bool:
@@ -131,7 +154,14 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
             for name in serving_runtimes()
             if name != engine.name and loads(serving_runtime(name), stored) and answers(name)
         ]
-        known = listed(engine.formats or ())
+        if engine.formats is None:
+            raise InvalidPlan(
+                "{@weights}: {version} does not load {name}. Engines that load it: {others}.",
+                version=engine.version,
+                name=storage(model, weights).name,
+                others=listed(others),
+            )
+        known = listed(engine.formats)
         raise InvalidPlan(
             "{@weights}: {version} loads {known} ({formats_source}). Got {name}. Engines that load it: {others}.",
             version=engine.version,

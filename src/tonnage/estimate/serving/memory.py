@@ -11,6 +11,7 @@ from tonnage.architectures import Block, Model
 from tonnage.estimate.serving.cache import CellCache, PagedCache, PooledCache, RequestCache, kinds
 from tonnage.estimate.serving.forward_peak import ForwardPass, Limits, batch_limits, workspace_bytes
 from tonnage.estimate.serving.host_experts import held_experts, host_expert_bytes, loaded_layer, resident_share
+from tonnage.estimate.serving.layer_buffers import layer_buffers
 from tonnage.estimate.serving.overhead import Overhead, adapters, compute_buffer, host_buffers
 from tonnage.estimate.serving.placement import HEADS, drafting, host_experts, placed
 from tonnage.estimate.serving.weights.rank import ALL_WEIGHTS, beside_weights
@@ -287,7 +288,7 @@ class _Replica:
         experts = [part for stage, layers in away[:-1] for part in whole(stage, away=layers, experts_alone=True)]
         inner = Term.sum("weights", *whole(self.on_host, away=away[-1][1]), *experts, unit="bytes")
         cells = self.engine.cells
-        buffers = host_buffers(self.model, self.plan, self.limits, cells) if cells else ()
+        buffers = host_buffers(self.model, self.plan, self.limits, cells) if cells and not cells.unpacks else ()
         return Term.sum("host memory", inner, *([cache] if cache else []), *buffers)
 
     def activations(self, stage: Stage) -> Term:
@@ -295,6 +296,8 @@ class _Replica:
         cache is there.
         """
         engine, plan = self.engine, self.plan
+        if engine.cells is not None and engine.cells.unpacks:
+            return layer_buffers(self.model, engine, plan, stage, self.limits, self.stored, engine.cells)
         if engine.cells is not None and engine.cells.host_table:
             return compute_buffer(self.model, plan, stage, self.limits, engine.cells)
         forward = ForwardPass(

@@ -21,6 +21,7 @@ from tonnage.estimate.serving.engine_checks import (
     check_layers,
     check_purpose,
     check_settings,
+    engine_of_format,
     holds_mlx,
     is_gguf,
     loads,
@@ -265,12 +266,15 @@ def _usual(model: Model, cluster: Cluster, o: ServingOptions, reason: str) -> tu
         return USUAL_AT_HOME, "model", "GGUF files are llama.cpp's"
     if holds_mlx(model, o.weights) and runs_on(serving_runtime(USUAL_OF_MLX), cluster.accelerator):
         return USUAL_OF_MLX, "model", "MLX loads its own files"
+    own = engine_of_format(model, o.weights)
+    if own and runs_on(serving_runtime(own), cluster.accelerator):
+        return own, "model", "it alone loads this format"
     if model.diffusion is not None:
         return usual_engine(model), "model", model.diffusion.source
     if reason:
         return USUAL_OF_OTHERS, "model", reason
     why = Message("usual on {vendor}", vendor=cluster.accelerator.vendor)
-    own = USUAL_BY_VENDOR.get(cluster.accelerator.vendor)
+    own = USUAL_BY_VENDOR.get(cluster.accelerator.vendor, "")
     if own and loads(serving_runtime(own), stored_format(model, o.weights)):
         return own, "cluster", why
     if _is_home(cluster.accelerator):

@@ -107,15 +107,17 @@ class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ) -> tuple[float, float] | None:
         """The error band of a time of this chip, by rows that the rates had not seen: those of machines like it, or of
         a whole generation where none of its own was measured; twice over where it is neither a GPU nor a processor,
-        whose kernels are others. None where there is none. `quantity`: ttft_seconds or tpot_seconds. `runtime`: an
-        engine that may have bands of its own.
+        whose kernels are others, and where the engine's own times are not measured. None where there is none.
+        `quantity`: ttft_seconds or tpot_seconds. `runtime`: an engine that may have bands of its own.
         """
         if runtime is not None and runtime.host_experts is not None and quantity in runtime.host_experts.bands:
             low, high = runtime.host_experts.bands[quantity]
             return seconds * low, seconds * high
         is_measured = self.is_measured(chip)
         band = (self.bands if is_measured else self.unseen).get(quantity)
-        times = 2 if not is_measured and chip.kind in OTHER_KINDS else 1
+        is_other = not is_measured and chip.kind in OTHER_KINDS
+        is_other = is_other or (runtime is not None and quantity in runtime.unmeasured)
+        times = 2 if is_other else 1
         return (seconds * band.low**times, seconds * band.high**times) if band else None
 
     def _earlier(self, name: str) -> list[tuple[tuple[int, ...], Engine]]:

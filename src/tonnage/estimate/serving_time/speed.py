@@ -33,7 +33,7 @@ from tonnage.formulas import serving as g
 from tonnage.formulas.load import prefixes_beside
 from tonnage.formulas.time import memory_seconds
 from tonnage.kernel.errors import MissingDatum
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.part_names import PREFILL, TPOT, TTFT
 from tonnage.kernel.term import Term
 from tonnage.spec import Cluster, Load, ServingPlan
@@ -213,6 +213,15 @@ def _notes(
                 "no published runs of {engine} are fitted: its times are those of vLLM, SGLang and TensorRT-LLM on "
                 "average.",
                 engine=plan.engine,
+            )
+        )
+    if unmeasured := _checks(clock).runtime.unmeasured:
+        question.warn(
+            Message(
+                "no published runs of {engine} give its {times}: the efficiency is that of other engines, and the "
+                "error band is as wide twice over.",
+                engine=plan.engine,
+                times=listed(name.removesuffix("_seconds").upper() for name in unmeasured),
             )
         )
     if plan.enforce_eager and _checks(clock).engine.replays:

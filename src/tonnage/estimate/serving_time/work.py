@@ -502,6 +502,13 @@ def _joined(mixtures: list[Experts]) -> tuple[Experts, ...]:
     return tuple(merged.values())
 
 
+UNPACKED = 4.0  # bytes of a number that is written and read in 16 bits
+
+
 def kv_bytes(plan: ServingPlan) -> float:
-    """Bytes of one number of a cache."""
-    return precision(plan.kv_cache or "bf16").bytes_per_weight
+    """Bytes that reading one number of a cache moves: with those of writing and reading it in 16 bits where an engine
+    unpacks a quantised cache before attention.
+    """
+    stored = precision(plan.kv_cache or "bf16").bytes_per_weight
+    cells = serving_runtime(plan.engine, plan.engine_version).cells
+    return stored + UNPACKED * (cells is not None and cells.unpacks and stored < WIDE_BITS / 8)

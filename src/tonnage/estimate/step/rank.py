@@ -14,6 +14,8 @@ from tonnage.kernel.formula import SCALARS, Number
 from tonnage.kernel.term import Term
 from tonnage.ops import Embedding, Op, Weight
 
+COPIED_TABLE = "lm_head (copy of the tied embedding)"
+
 
 class Group(Struct, frozen=True):
     """Parameters of a block that are cut in the same way: (split, heads) and how many there are."""
@@ -170,9 +172,7 @@ def _counted(branch: Branch) -> tuple[tuple[Block, int], ...]:
 
 def _copied_table(model: Model, main: Branch) -> Op:
     """A tied head on another rank than the embedding needs its own copy of the table."""
-    return Embedding(
-        name="lm_head (copy of the tied embedding)", num_embeddings=model.vocab_size, width=main.hidden_size
-    )
+    return Embedding(name=COPIED_TABLE, num_embeddings=model.vocab_size, width=main.hidden_size)
 
 
 @lru_cache(maxsize=4096)

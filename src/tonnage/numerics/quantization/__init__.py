@@ -1,5 +1,7 @@
 """Quantised checkpoints: the precision of each tensor, from a GGUF file type or a Hugging Face quantization_config."""
 
+from tonnage.numerics.quantization._exllama import HEAD_BITS as HEAD_BITS
+from tonnage.numerics.quantization._exllama import exllama_config as exllama_config
 from tonnage.numerics.quantization._gguf import FILE_TYPES as FILE_TYPES
 from tonnage.numerics.quantization._gguf import SOURCE as SOURCE
 from tonnage.numerics.quantization._gguf import VALUES as VALUES

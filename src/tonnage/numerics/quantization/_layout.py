@@ -8,6 +8,7 @@ from msgspec import Struct
 from tonnage.kernel.errors import MissingDatum, shown
 from tonnage.kernel.message import Message
 from tonnage.numerics.precisions import Precision, precision
+from tonnage.numerics.quantization import _exllama as exllama
 from tonnage.numerics.quantization import _schemes as schemes
 from tonnage.numerics.quantization._modules import Module, Modules
 
@@ -46,6 +47,7 @@ class Layout(Struct, frozen=True, kw_only=True):
 
     `experts`: those of routed experts, where they differ from the rest; `keeps_experts`: they stay as they were.
     `tables`: embedding, head and routers are quantised like matrices (MLX). `towers`: vision and audio too.
+    `head`: what the output projection is in, where it has bits of its own (ExLlama).
     """
 
     matrices: Precision | None
@@ -54,6 +56,7 @@ class Layout(Struct, frozen=True, kw_only=True):
     keeps_experts: bool = False
     tables: bool = False
     towers: bool = False
+    head: Precision | None = None
 
     @property
     def by_layer(self) -> bool:
@@ -72,6 +75,8 @@ class Layout(Struct, frozen=True, kw_only=True):
         for rule in self.rules:
             if rule.modules.has(modules):
                 return rule.stored
+        if weight.part == "head" and self.head is not None:
+            return self.head
         if not (weight.quantizable or self.tables):
             return None
         if weight.part == "experts":
@@ -217,6 +222,13 @@ def _mxfp4(config: Mapping[str, Any], scale_bits: int) -> Layout:
     return Layout(matrices=None, experts=precision("mxfp4"))
 
 
+def _exllama(config: Mapping[str, Any], scale_bits: int) -> Layout:
+    """EXL2 and EXL3: the matrices of all layers at a mean of `bits`, the head at `head_bits`; the table stays as it
+    was.
+    """
+    return Layout(matrices=exllama.of_layers(config), head=exllama.of_head(config))
+
+
 def _quark(config: Mapping[str, Any], scale_bits: int) -> Layout:
     common, special = config.get("global_quant_config"), config.get("layer_quant_config")
     rules = [
@@ -237,6 +249,8 @@ _READERS = {
     "fbgemm_fp8": _fbgemm,
     "mxfp4": _mxfp4,
     "quark": _quark,
+    "exl2": _exllama,
+    "exl3": _exllama,
 }
 
 

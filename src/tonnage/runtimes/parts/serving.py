@@ -158,6 +158,14 @@ class Cells(Struct, frozen=True, kw_only=True):
     by_layers: bool
     #: Whether attention sees the cells of all requests.
     unified: bool = False
+    #: Whether buffers are those of a layer's widest module and largest matrix in 16 bits, and one layer of a quantised
+    #: cache is unpacked to 16 bits (ExLlama); else they are llama.cpp's.
+    unpacks: bool = False
+    #: Most weights, and most output columns, of a matrix that are unpacked at once; 0: no limit.
+    unpacked_weights: int = 0
+    unpacked_columns: int = 0
+    #: Whether RoPE tables of all positions of a request stay in memory, each head's width for cosines and for sines.
+    rotary: bool = False
 
 
 # What the part of the accelerator's memory that an engine is told is a part of: of all of it; of what is free before
@@ -301,6 +309,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     fused_architectures: frozenset[str] | None = None
     #: Whether its times have rates of their own; else they are those of the engines of data centres on average.
     is_fitted: bool = True
+    #: Times of which no published run of it says anything: their error band is as wide twice over.
+    unmeasured: tuple[str, ...] = ()
     #: Whether prompts are evaluated up to their caches alone: layers that read an earlier layer's keys, and keep none,
     #: are computed for the last token of a prompt only.
     evaluates_caches: bool = False

@@ -10,17 +10,6 @@ from tonnage.kernel.registry import letters_of
 
 # By the letters and digits of their names.
 UNDESCRIBED: Mapping[str, str] = {
-    "exllamav2": Message(
-        "ExLlamaV2 loads EXL2, whose bits differ by matrix and are known of a checkpoint alone "
-        "(text-generation-inference, launcher/src/main.rs: Exl2). Its memory beside weights and its times are not "
-        "known. Nearest: {--engine} llama.cpp with a file type as wide ({--weights} Q4_K_M), or vllm with {--weights} "
-        "gptq."
-    ),
-    "exllamav3": Message(
-        "ExLlamaV3 loads EXL3, a trellis code of a mean number of bits, and holds keys and values in 2 to 8 bits "
-        "(turboderp-org/exllamav3, README.md and doc/exl3.md). Its memory beside weights and its times are not known. "
-        "Nearest: {--engine} llama.cpp with a file type as wide ({--weights} Q4_K_M)."
-    ),
     "openvino": Message(
         "OpenVINO GenAI batches at most 256 tokens and 256 requests, and its cache grows unless cache_size says a "
         "limit (openvino.genai, scheduler_config.hpp). Its kernels on Intel's GPUs, NPUs and processors have no rates "
@@ -37,12 +26,6 @@ UNDESCRIBED: Mapping[str, str] = {
     ),
 }
 ALIASES: Mapping[str, str] = {
-    "exllama": "exllamav2",
-    "exllama2": "exllamav2",
-    "exl2": "exllamav2",
-    "exllama3": "exllamav3",
-    "exl3": "exllamav3",
-    "tabbyapi": "exllamav3",
     "openvinogenai": "openvino",
     "ovms": "openvino",
     "mlcllm": "mlc",

@@ -6,7 +6,7 @@ from functools import lru_cache
 from tonnage.kernel.errors import InvalidInput, UnknownName
 from tonnage.kernel.registry import unknown
 from tonnage.numerics.precisions import ALIASES, PRECISIONS, Precision, precision
-from tonnage.numerics.quantization import FILE_TYPES, FileType, file_type, is_file_type
+from tonnage.numerics.quantization import FILE_TYPES, FileType, exllama_config, file_type, is_file_type, layout
 from tonnage.numerics.quantization import mlx as mlx_precision
 
 # Words that fit several formats of different sizes.
@@ -28,6 +28,8 @@ AMBIGUOUS = {
     "quantized": "fp8, awq, Q4_K_M",
     "modelopt": "fp8, nvfp4",
     "auto_round": "gptq, awq",
+    "exl2": "exl2-4.0, exl2-5.0, exl2-6.0",
+    "exl3": "exl3-3.0, exl3-4.0, exl3-5.0",
 }
 _FLOATS = ("fp32", "fp16", "bf16", "f32", "f16", "mxfp4")  # also file types, and meant as precisions
 # A method's name means that method's checkpoint as it is, whatever its group size.
@@ -52,6 +54,8 @@ def asked_for(name: str) -> Precision | FileType:
             name=name,
             choices=choices,
         )
+    if exllama := exllama_config(name):
+        return layout(exllama).used[0]
     if of_mlx := _MLX.fullmatch(plain):
         return mlx_precision({"bits": int(of_mlx[1]), "group_size": int(of_mlx[2] or 64)})
     if plain not in _FLOATS and is_file_type(plain):
@@ -79,7 +83,7 @@ def is_meant(name: str, stored: Precision) -> bool:
     plain = name.strip().lower().replace("_", "-")
     if plain in ("int4", "w4a16", "int8", "w8a8"):
         return stored.kind == "integer" and stored.element_bits == (4 if "4" in plain else 8)
-    if _MLX.fullmatch(plain.replace("-", "_")):
+    if _MLX.fullmatch(plain.replace("-", "_")) or exllama_config(name):
         chosen = asked_for(plain)
         return chosen.name == stored.name
     if plain in _METHODS:

@@ -13,6 +13,7 @@ from tonnage.architectures import Block, Branch, Model
 from tonnage.estimate.inputs import Origin
 from tonnage.estimate.plan.rule import near
 from tonnage.estimate.serving.weights.request import asked_for, is_meant
+from tonnage.estimate.step.rank import COPIED_TABLE
 from tonnage.kernel.errors import InvalidPlan, TonnageError
 from tonnage.kernel.message import Message
 from tonnage.numerics.precisions import Precision, precision
@@ -23,6 +24,7 @@ from tonnage.numerics.quantization import (
     Layout,
     Module,
     Shape,
+    exllama_config,
     file_type,
     layout,
     role,
@@ -268,7 +270,7 @@ def is_mlx(stored: Storage) -> bool:
 
 def takes_adapters_alone(stored: Storage) -> bool:
     """Whether weights are quantised to integers or nf4 in a way that frameworks train only adapters on."""
-    return stored.name.startswith(("awq", "gptq", "mlx-", "nf4", "fp4", "bnb"))
+    return stored.name.startswith(("awq", "gptq", "mlx-", "nf4", "fp4", "bnb", "exl"))
 
 
 def loaded_storage(model: Model, plan: ServingPlan) -> Storage:
@@ -386,6 +388,8 @@ def _requested(model: Model, name: str) -> Storage:
         return _as_published(model)
     if chosen.kind == "float" and chosen.element_bits >= 16:
         return _plain(model, chosen, chosen.source)
+    if exllama := exllama_config(name):
+        return _from_layout(model, layout(exllama), chosen.source)
     return _from_layout(model, Layout(matrices=chosen, tables=is_mlx_name(chosen.name)), chosen.source)
 
 
@@ -454,6 +458,8 @@ def _from_layout(model: Model, stored_layout: Layout, source: str = "the checkpo
 
     def bytes_of(weight: Weight, place: WeightPlace) -> float:
         used = _used(stored_layout, weight, place, layers)
+        if weight.name.startswith(COPIED_TABLE):  # the head of a tied model
+            used = used or stored_layout.head
         used = used or (wide if weight.name.endswith(_FP32) else plain)
         return used.bytes(weight.rows, weight.columns, weight.copies)
 
