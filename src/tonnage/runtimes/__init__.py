@@ -38,6 +38,8 @@ USUAL_ALONE, USUAL_ON_SEVERAL = "transformers", "fsdp2"
 # models that others refuse; of MLX's files where its engine runs.
 USUAL_ENGINE, USUAL_BY_VENDOR = "vllm", {"AWS": "neuron"}
 USUAL_AT_HOME, USUAL_OF_OTHERS, USUAL_OF_MLX = "llama.cpp", "transformers", "mlx"
+# Of weights that one engine alone makes, by how the names of their formats start.
+USUAL_OF_FORMATS = {"ov-": "openvino", "q": "mlc"}
 # Of speech to text, by vendor: CTranslate2 runs on NVIDIA and on processors, whisper.cpp on most others.
 USUAL_OF_SPEECH = {"NVIDIA": "faster-whisper", "Apple": "whisper.cpp", "AMD": "whisper.cpp", "Intel": "whisper.cpp"}
 

@@ -173,9 +173,11 @@ def _is_sure(case: Case, changed: _Changed) -> bool:
     is now, which the band of the answer says.
     """
     rates, chip, found = serving_rates(), case.cluster.accelerator, changed.pace.found
+    compared = serving_runtime(case.plan.engine, case.plan.engine_version).is_compared
     for name, limit in (("ttft_seconds", case.wanted.ttft), ("tpot_seconds", case.wanted.tpot)):
         value = getattr(found, name)
-        band = rates.around(name, value, chip) if limit is not None and value is not None else None
+        is_asked = limit is not None and value is not None
+        band = rates.around(name, value, chip, is_compared=compared) if is_asked else None
         if limit is not None and (value is None or max(value, band[1] if band else value) > limit):
             return False
     return True

@@ -8,6 +8,7 @@ from tonnage.kernel.errors import InvalidPlan, NotApplicable, TonnageError
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.models.purpose import DOES, purpose
 from tonnage.numerics.precisions import PRECISIONS
+from tonnage.numerics.quantization import OWN_FORMATS
 from tonnage.ops import Attention, LatentAttention
 from tonnage.runtimes import ServingRuntime, serving_runtime, serving_runtimes
 from tonnage.spec import Accelerator
@@ -58,7 +59,7 @@ def stored_format(model: Model, weights: str | None) -> str:
     if is_gguf_type(stored):
         return "gguf"
     name = stored.name
-    return name if name in PRECISIONS else ""
+    return name if name in PRECISIONS or name.startswith(OWN_FORMATS) else ""
 
 
 def is_gguf(model: Model, weights: str | None) -> bool:
@@ -80,6 +81,8 @@ def holds_mlx(model: Model, weights: str | None) -> bool:
 
 
 def loads(engine: ServingRuntime, stored: str) -> bool:
+    if stored.startswith(OWN_FORMATS):  # files that one engine alone makes
+        return stored.startswith(engine.formats or ())
     return engine.formats is None or not stored or stored.startswith(engine.formats)
 
 
@@ -127,6 +130,13 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
             for name in serving_runtimes()
             if name != engine.name and loads(serving_runtime(name), stored) and answers(name)
         ]
+        if stored.startswith(OWN_FORMATS):
+            raise InvalidPlan(
+                "{@weights}: only {others} loads files in {name}. Got {@engine} {engine}.",
+                others=listed(others),
+                name=stored,
+                engine=engine.name,
+            )
         known = listed(engine.formats or ())
         raise InvalidPlan(
             "{@weights}: {version} loads {known} ({formats_source}). Got {name}. Engines that load it: {others}.",

@@ -5,6 +5,8 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
+from msgspec.structs import replace
+
 from tonnage.architectures import Model
 from tonnage.documents.answer import Slopes
 from tonnage.estimate.identity import ByIdentity
@@ -35,16 +37,18 @@ from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.overhead import NO_CONTEXT, static_share
 from tonnage.estimate.serving.weights.storage import check_blocks, fits_blocks
-from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, NotApplicable, UnknownName, shown
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, NotApplicable, TonnageError, UnknownName, shown
 from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import counted, human
 from tonnage.models.purpose import purpose
 from tonnage.numerics.precisions import ALIASES
+from tonnage.numerics.quantization import OWN_FORMATS
 from tonnage.runtimes import (
     USUAL_AT_HOME,
     USUAL_BY_VENDOR,
     USUAL_ENGINE,
+    USUAL_OF_FORMATS,
     USUAL_OF_MLX,
     USUAL_OF_OTHERS,
     USUAL_OF_SPEECH,
@@ -86,6 +90,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         q.warn("the config names no dtype: 16-bit weights are assumed. Set another precision with --weights.")
     engine = _engine(model, cluster, o, q)
     check_settings(engine, {name: getattr(o, name) for name in o.__struct_fields__})
+    o = replace(o, weights=engine.weight_words.get((o.weights or "").strip().lower(), o.weights))
     check_format(model, o.weights, engine, cluster.accelerator)
     denoises = denoising(model, engine, o, q)
     context = _context(model, cluster, o, q, engine)
@@ -282,6 +287,11 @@ def _usual(model: Model, cluster: Cluster, o: ServingOptions, reason: str) -> tu
         return USUAL_AT_HOME, "model", "GGUF files are llama.cpp's"
     if holds_mlx(model, o.weights) and runs_on(serving_runtime(USUAL_OF_MLX), cluster.accelerator):
         return USUAL_OF_MLX, "model", "MLX loads its own files"
+    of_format = _stored_format(model, o)
+    if of_format.startswith(OWN_FORMATS):
+        return next(name for start, name in USUAL_OF_FORMATS.items() if of_format.startswith(start)), "model", (
+            Message("it alone loads {format}", format=of_format)
+        )
     if model.diffusion is not None:
         return usual_engine(model), "model", model.diffusion.source
     if reason:
@@ -299,6 +309,13 @@ def _usual(model: Model, cluster: Cluster, o: ServingOptions, reason: str) -> tu
     return (
         (native.name, "cluster", why) if fits else (USUAL_OF_OTHERS, "cluster", "llama.cpp does not load this format")
     )
+
+
+def _stored_format(model: Model, o: ServingOptions) -> str:
+    try:
+        return stored_format(model, o.weights)
+    except TonnageError:
+        return ""  # what cannot be is refused where it is used
 
 
 def _is_home(accelerator: Accelerator) -> bool:

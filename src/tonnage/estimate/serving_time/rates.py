@@ -23,6 +23,7 @@ class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     over those of all engines, `mixtures`: those around routed experts. `reads`, `packed`, `products`: shares over those
     of all engines, of memory in reading weights, in reading those that are expanded first, of the peak (`integers`: of
     8-bit ones; `unpacks`: operations on each weight that those unpack); `caches`: of memory in reading the cache.
+    `generations`: of accelerators with rows of this engine, beside those that all engines have.
     """
 
     step: float
@@ -40,6 +41,7 @@ class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     integers: float = 1.0
     unpacks: float = 0.0
     caches: float = 1.0
+    generations: tuple[str, ...] = ()
 
 
 OTHER_KINDS = ("npu", "tpu")  # of accelerators: neither GPUs nor processors
@@ -102,14 +104,17 @@ class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Whether runs on accelerators of its generation are published, which the error bands are of."""
         return chip.generation in self.generations
 
-    def around(self, quantity: str, seconds: float, chip: Accelerator) -> tuple[float, float] | None:
+    def around(
+        self, quantity: str, seconds: float, chip: Accelerator, *, is_compared: bool = True
+    ) -> tuple[float, float] | None:
         """The error band of a time of this chip, by rows that the rates had not seen: those of machines like it, or of
         a whole generation where none of its own was measured; twice over where it is neither a GPU nor a processor,
-        whose kernels are others. None where there is none. `quantity`: ttft_seconds or tpot_seconds.
+        whose kernels are others, and once more where no run of the engine was compared. None where there is none.
+        `quantity`: ttft_seconds or tpot_seconds.
         """
         is_measured = self.is_measured(chip)
         band = (self.bands if is_measured else self.unseen).get(quantity)
-        times = 2 if not is_measured and chip.kind in OTHER_KINDS else 1
+        times = 1 + (not is_measured and chip.kind in OTHER_KINDS) + (not is_compared)
         return (seconds * band.low**times, seconds * band.high**times) if band else None
 
     def _earlier(self, name: str) -> list[tuple[tuple[int, ...], Engine]]:

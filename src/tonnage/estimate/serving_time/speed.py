@@ -207,7 +207,15 @@ def _notes(
                 chip=chip,
             )
         )
-    if not _checks(clock).runtime.is_fitted:
+    if not _checks(clock).runtime.is_compared:
+        question.warn(
+            Message(
+                "nobody published times of {engine} that were compared: they are those of vLLM, SGLang and "
+                "TensorRT-LLM on average, and their error band is as wide twice over.",
+                engine=plan.engine,
+            )
+        )
+    elif not _checks(clock).runtime.is_fitted:
         question.warn(
             Message(
                 "no published runs of {engine} are fitted: its times are those of vLLM, SGLang and TensorRT-LLM on "
@@ -273,7 +281,7 @@ def _bands(clock: PassTime | Drafted, figures: ServingDocument[Term]) -> dict[st
         name.replace("_seconds", "_band"): (band[0] * low, band[1] * high) if name == "tpot_seconds" else band
         for name in checks.rates.bands
         if name in MEASURED and (figure := getattr(figures, name))
-        if (band := checks.rates.around(name, figure.value, checks.chip))
+        if (band := checks.rates.around(name, figure.value, checks.chip, is_compared=checks.runtime.is_compared))
     }
 
 

@@ -45,7 +45,8 @@ class Layout(Struct, frozen=True, kw_only=True):
     """The precision of every module: the first rule that matches it, else `matrices` for the matrices of the layers.
 
     `experts`: those of routed experts, where they differ from the rest; `keeps_experts`: they stay as they were.
-    `tables`: embedding, head and routers are quantised like matrices (MLX). `towers`: vision and audio too.
+    `tables`: embedding, head and routers are quantised like matrices (MLX), or in a precision of their own, `table`
+    (OpenVINO). `towers`: vision and audio too.
     """
 
     matrices: Precision | None
@@ -53,6 +54,7 @@ class Layout(Struct, frozen=True, kw_only=True):
     experts: Precision | None = None
     keeps_experts: bool = False
     tables: bool = False
+    table: Precision | None = None
     towers: bool = False
 
     @property
@@ -74,6 +76,8 @@ class Layout(Struct, frozen=True, kw_only=True):
                 return rule.stored
         if not (weight.quantizable or self.tables):
             return None
+        if self.table is not None and not weight.quantizable:
+            return self.table
         if weight.part == "experts":
             return None if self.keeps_experts else self.experts or self.matrices
         return self.matrices

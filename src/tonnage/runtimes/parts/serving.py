@@ -249,6 +249,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     #: Prefixes of precisions of weights that it loads; None: nothing is known against any.
     formats: tuple[str, ...] | None = None
     formats_source: str = ""
+    #: What its users call a format, where others mean another one by that word: its word, and our name.
+    weight_words: Mapping[str, str] = {}
     #: By precision of weights the peak that an accelerator must have for it.
     peaks: Mapping[str, str] = {}
     #: By precision of weights the generations that have no kernels for it.
@@ -300,6 +302,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     fused_architectures: frozenset[str] | None = None
     #: Whether its times have rates of their own; else they are those of the engines of data centres on average.
     is_fitted: bool = True
+    #: Whether its times were compared with published runs; else their error bands are as wide twice over.
+    is_compared: bool = True
     #: Whether prompts are evaluated up to their caches alone: layers that read an earlier layer's keys, and keep none,
     #: are computed for the last token of a prompt only.
     evaluates_caches: bool = False
@@ -395,6 +399,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     loads_files: bool = False
     #: Precisions that it makes of 16-bit weights while it loads them, and how it is told.
     at_load: Mapping[str, str] = {}
+    #: Starts of formats that its command makes of a 16-bit checkpoint, as `launch` writes it.
+    exports: tuple[str, ...] = ()
     #: Whether it holds 32-bit checkpoints in 16 bits, where nobody says otherwise.
     halves: bool = False
     #: Its option that turns the weights into another type of 16 or 32 bits.

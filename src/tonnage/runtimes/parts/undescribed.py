@@ -26,20 +26,6 @@ UNDESCRIBED: Mapping[str, str] = {
         "(turboderp-org/exllamav3, README.md and doc/exl3.md). Its memory beside weights and its times are not known. "
         "Nearest: {--engine} llama.cpp with a file type as wide ({--weights} Q4_K_M)."
     ),
-    "openvino": Message(
-        "OpenVINO GenAI batches at most 256 tokens and 256 requests, and its cache grows unless cache_size says a "
-        "limit (openvino.genai, scheduler_config.hpp). Its kernels on Intel's GPUs, NPUs and processors have no rates "
-        "here. Nearest: {--engine} llama.cpp, or vllm on Intel's data-centre GPUs."
-    ),
-    "mlc": Message(
-        "MLC LLM takes 0.85 of the GPU in mode server, in pages of 16 tokens, and batches of 4 requests or 1 in modes "
-        "local and interactive (mlc-ai/mlc-llm, python/mlc_llm/serve/config.py). Its temporaries and times are not "
-        "known. Nearest: {--engine} vllm with {--gpu-memory-utilization} 0.85; llama.cpp elsewhere."
-    ),
-    "dynamo": Message(
-        "Dynamo runs no model itself: its workers are vLLM, SGLang or TensorRT-LLM (ai-dynamo/dynamo, README.md). Name "
-        "the engine of the workers. Nearest: {--engine} vllm; tonnage check reads its commands and manifests."
-    ),
 }
 ALIASES: Mapping[str, str] = {
     "kt": "ktransformers",
@@ -50,11 +36,6 @@ ALIASES: Mapping[str, str] = {
     "exllama3": "exllamav3",
     "exl3": "exllamav3",
     "tabbyapi": "exllamav3",
-    "openvinogenai": "openvino",
-    "ovms": "openvino",
-    "mlcllm": "mlc",
-    "nvidiadynamo": "dynamo",
-    "aidynamo": "dynamo",
 }
 
 

@@ -70,7 +70,11 @@ def too_slow(
     if wanted.limited:
         waits = waits_of(replica, wanted)
         rates = serving_rates()
-        bands = [rates.around(f"{name}_seconds", 1.0, cluster.accelerator) or (1.0, 1.0) for name in WAITS]
+        compared = serving_runtime(plan.engine, plan.engine_version).is_compared
+        bands = [
+            rates.around(f"{name}_seconds", 1.0, cluster.accelerator, is_compared=compared) or (1.0, 1.0)
+            for name in WAITS
+        ]
         lows, highs = zip(*bands, strict=True)
         high, estimate, low = (
             _late(waits.times(*factors).over(wanted), load, in_band=in_band)

@@ -26,6 +26,7 @@ from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving_time.rates import serving_rates
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.question.subjects.serving import OF_LOAD
+from tonnage.runtimes import serving_runtime
 from tonnage.search.serving.best import Plan
 from tonnage.search.serving.nearest import Nearest, nearest
 from tonnage.search.serving.options import OBJECTIVES
@@ -116,6 +117,7 @@ def shown(plan: Plan, space: Space, beats_next: str | None = None) -> ServingPla
     sizes, layout, money = plan.config.sizes, plan.layout, plan.usd
     is_open = space.load.request_rate is not None
     rates, chip = serving_rates(), layout.cluster.accelerator
+    compared = serving_runtime(plan.plan.engine, plan.plan.engine_version).is_compared
     return ServingPlanDocument(
         on=plan.config.kind.machine.on(layout.cluster),
         accelerators=plan.accelerators,
@@ -139,8 +141,8 @@ def shown(plan: Plan, space: Space, beats_next: str | None = None) -> ServingPla
         usable_bytes=plan.usable_bytes,
         ttft_seconds=plan.ttft,
         tpot_seconds=plan.tpot,
-        ttft_band=rates.around("ttft_seconds", plan.ttft, chip),
-        tpot_band=rates.around("tpot_seconds", plan.tpot, chip),
+        ttft_band=rates.around("ttft_seconds", plan.ttft, chip, is_compared=compared),
+        tpot_band=rates.around("tpot_seconds", plan.tpot, chip, is_compared=compared),
         end_to_end_seconds=plan.end_to_end,
         tokens_per_second=plan.tokens,
         requests_per_second=plan.requests,
