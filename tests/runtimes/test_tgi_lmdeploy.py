@@ -97,9 +97,6 @@ def test_times_are_said_to_be_those_of_other_engines(engine):
         ("KTransformers", "runs in SGLang.*Nearest: .*llama.cpp with .*expert"),
         ("exllamav2", "EXL2.*Nearest: .*llama.cpp"),
         ("exl3", "EXL3.*Nearest: .*llama.cpp"),
-        ("openvino", "256 requests.*Nearest: .*llama.cpp"),
-        ("mlc-llm", "0.85 of the GPU.*Nearest: .*vllm"),
-        ("Dynamo", "workers are vLLM, SGLang or TensorRT-LLM.*Nearest: .*vllm"),
     ],
 )
 def test_an_engine_that_is_not_described_is_refused_with_what_is_known_and_the_nearest(written, said):

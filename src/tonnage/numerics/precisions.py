@@ -274,8 +274,8 @@ def _integers() -> Iterator[Precision]:
         block=32,
         scales=(Scale("16-bit scales and offsets of keys and values, on average", 36, 1, 32, flat=True),),
         source=(
-            "openvino, src/plugins/intel_gpu: paged_attention, keys by channel of a block of 16 tokens, values by token "
-            "of a head of 128"
+            "OpenVINO, src/plugins/intel_gpu: paged_attention, keys by channel of a block of 16 tokens, values by "
+            "token of a head of 128"
         ),
         note="holds keys and values only",
     )

@@ -21,6 +21,4 @@ def worker(start: Start) -> str:
     return ROLE.sub('"kv_role":"kv_both"', command) + f" --disaggregation-mode {start.role}"
 
 
-SERVING_RUNTIMES.add(
-    "dynamo", behind_dynamo(ENGINE, "dynamo", worker, 9, ("nvidiadynamo", "aidynamo", "dynamovllm"))
-)
+SERVING_RUNTIMES.add("dynamo", behind_dynamo(ENGINE, "dynamo", worker, 9, ("nvidiadynamo", "aidynamo", "dynamovllm")))

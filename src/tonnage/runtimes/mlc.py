@@ -11,13 +11,15 @@ from tonnage.kernel.message import Message
 from tonnage.kernel.units import MIB
 from tonnage.runtimes.parts.serving import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
 from tonnage.runtimes.parts.start import Start
+from tonnage.spec import Accelerator
 
 TOKENS = 8192  # mlc-llm, python/mlc_llm/model/llama/llama_model.py: prefill_chunk_size, at most the context
+METAL_TOKENS = 32_768
 REQUESTS = 128  # mlc-llm, python/mlc_llm/cli/gen_config.py: --max-batch-size
 
 
 def launch(start: Start) -> str:
-    """mlc-llm, python/mlc_llm/cli/serve.py: --overrides, whose names are those of EngineConfig."""
+    """MLC-LLM, python/mlc_llm/cli/serve.py: --overrides, whose names are those of EngineConfig."""
     plan = start.plan
     start.note_nodes()
     kind = plan.weights or "q0f16"
@@ -40,12 +42,23 @@ def launch(start: Start) -> str:
     return f"mlc_llm serve {quote(place)} --mode server --overrides {quote(overrides)}"
 
 
+def metal_note(accelerator: Accelerator) -> str:
+    """mlc-llm, cpp/serve/config.cc: kDLMetal."""
+    if accelerator.kind != "apple":
+        return ""
+    return Message(
+        "on Metal, MLC's cache holds at most {tokens:,} tokens of all requests together, however much memory is free. "
+        "What is said of room for requests counts memory alone.",
+        tokens=METAL_TOKENS,
+    )
+
+
 SERVING_RUNTIMES.add(
     "mlc",
     ServingRuntime(
         name="mlc",
         version="MLC LLM 0.20",
-        source="mlc-llm, python/mlc_llm/serve/config.py: EngineConfig; mlc-llm, cpp/serve/config.cc: InferForKVCache",
+        source="MLC-LLM, python/mlc_llm/serve/config.py: EngineConfig; MLC-LLM, cpp/serve/config.cc: InferForKVCache",
         memory_share=0.85,
         share_of="total",
         limits=(BatchLimit(tokens=TOKENS, requests=REQUESTS),),
@@ -58,20 +71,21 @@ SERVING_RUNTIMES.add(
         graphs=(0, 0),
         # cpp/serve/config.cc: kv_aux_workspace_bytes; the parts that grow with tokens are streams of a layer here
         workspace={"": 48 * MIB},
-        overhead_source="mlc-llm, cpp/serve/config.cc: EstimateMemoryUsageOnMode",
+        overhead_source="MLC-LLM, cpp/serve/config.cc: EstimateMemoryUsageOnMode",
         # cpp/serve/config.cc: logit_processor_workspace_bytes, 16.125 for each request and word
         logits_bytes=16.125,
         sampler_rows=0,
         faster_weights=("q4f16_1",),
         launch=launch,
+        kernels_note=metal_note,
         listed=9,
         aliases=("mlcllm", "mlcengine", "webllm"),
-        prefix_caching="mlc-llm, python/mlc_llm/serve/config.py: prefix_cache_mode radix",
+        prefix_caching="MLC-LLM, python/mlc_llm/serve/config.py: prefix_cache_mode radix",
         own_kv_cache="fp16",
         kv_cache={"fp16": "fp16"},
-        kv_cache_source="mlc-llm, cpp/serve/config.cc: 4 bytes for each key and value together",
-        formats=("bf16", "fp16", "fp32", "q3f16_", "q4f16_", "q3bf16_", "q4bf16_"),
-        formats_source="mlc-llm, python/mlc_llm/quantization/quantization.py",
+        kv_cache_source="MLC-LLM, cpp/serve/config.cc: 4 bytes for each key and value together",
+        formats=("bf16", "fp16", "fp32", "q3f16", "q4f16", "q3bf16", "q4bf16"),
+        formats_source="MLC-LLM, python/mlc_llm/quantization/quantization.py",
         exports=("fp16", "q3", "q4"),
         mixes_prompts=False,  # cpp/serve/engine_actions: a prefill or a decode in each step
         is_fitted=False,

@@ -37,7 +37,7 @@ def launch(start: Start) -> str:
     words += ["--enable_prefix_caching true"] if plan.prefix_caching else []
     start.notes.append(
         Message(
-            "The cache grows with the requests, here to {context} tokens of each; {flag} with a number of GB bounds it.",
+            "The cache grows with the requests, here to {context} tokens of each; {flag} limits it to so many GB.",
             context=plan.context,
             flag="--cache_size",
         )
@@ -63,7 +63,7 @@ SERVING_RUNTIMES.add(
         name="openvino",
         version="OpenVINO 2026.2",
         source=(
-            "openvino.genai, src/cpp/include/openvino/genai/scheduler_config.hpp; openvino, src/plugins/intel_gpu: "
+            "OpenVINO-GenAI, src/cpp/include/openvino/genai/scheduler_config.hpp; OpenVINO, src/plugins/intel_gpu: "
             "execution_config.cpp, paged_attention"
         ),
         memory_share=None,
@@ -84,9 +84,9 @@ SERVING_RUNTIMES.add(
         listed=7,
         aliases=("openvinogenai", "ovms", "openvinomodelserver"),
         kv_cache={"u8": "block-int8", "i8": "block-int8", "int8": "block-int8", "f16": "fp16", "fp16": "fp16"},
-        kv_cache_source="model_server, src/cli_parser.cpp: --kv_cache_precision; openvino, KV_CACHE_PRECISION",
+        kv_cache_source="OpenVINO-Model-Server, src/cli_parser.cpp: --kv_cache_precision",
         own_kv_cache="block-int8",
-        formats=("bf16", "fp16", "fp32", "ov-"),
+        formats=("bf16", "fp16", "fp32", "ov-int4", "ov-int8"),
         formats_source="optimum-intel, commands/export/openvino.py: --weight-format",
         exports=("fp16", "ov-"),
         weight_words={"int4": "ov-int4", "int8": "ov-int8"},

@@ -14,6 +14,8 @@ _OPENVINO = re.compile(r"ov_int4(?:_(sym|asym))?(?:_(32|64|128)g|_(cw))?(?:_r([1
 _MLC = re.compile(r"q([34])(f16|bf16)_([012])")
 #: What names of formats start with that one engine alone loads.
 OWN_FORMATS = ("ov-", "q3f16_", "q4f16_", "q3bf16_", "q4bf16_")
+#: Names that an unknown one may be near to.
+EXAMPLES = ("mlx-4bit", "mlx-8bit", "ov-int4", "ov-int8", "q3f16_1", "q4f16_1")
 #: optimum-cli export openvino --weight-format int8; also embedding and head of int4.
 OV_INT8 = Precision(
     name="ov-int8",
@@ -75,5 +77,5 @@ def _mlc(bits: int, wide: str, layout: int) -> Precision:
         compute="bf16" if wide == "bf16" else "fp16",
         block=32 if bits == 4 else 40,
         block_bytes=4 * 4 + 2,
-        source="mlc-ai/mlc-llm, python/mlc_llm/quantization/quantization.py: group_size, storage_dtype uint32",
+        source="MLC-LLM, python/mlc_llm/quantization/quantization.py: group_size, storage_dtype uint32",
     )

@@ -13,7 +13,7 @@ from tonnage.runtimes.parts.serving import ServingRuntime
 from tonnage.runtimes.parts.start import Roles, Start
 
 FRONTEND = "python -m dynamo.frontend"
-SOURCE = "ai-dynamo/dynamo, components/src/dynamo"
+SOURCE = "Dynamo, components/src/dynamo"
 Worker = Callable[[Start], str]
 
 

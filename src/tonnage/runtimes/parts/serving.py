@@ -393,7 +393,7 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     copies_in_server: Literal["", "one-node", "all-nodes"] = ""
     #: What a user should know of weights in a precision on an accelerator; "" where there is nothing to say.
     weights_note: Callable[[str, Accelerator], str] | None = None
-    #: What a user sets for the kernels that the times are of, on an accelerator; "": nothing.
+    #: What a user sets for the kernels that the times are of on an accelerator, or should know of it; "": nothing.
     kernels_note: Callable[[Accelerator], str] | None = None
     #: The name of the weights' file says how they are stored.
     loads_files: bool = False

@@ -5,7 +5,7 @@ from functools import lru_cache
 from tonnage.kernel.errors import InvalidInput, UnknownName
 from tonnage.kernel.registry import unknown
 from tonnage.numerics.precisions import ALIASES, PRECISIONS, Precision, precision
-from tonnage.numerics.quantization import FILE_TYPES, FileType, file_type, is_file_type, tool_precision
+from tonnage.numerics.quantization import EXAMPLES, FILE_TYPES, FileType, file_type, is_file_type, tool_precision
 
 # Words that fit several formats of different sizes.
 AMBIGUOUS = {
@@ -57,7 +57,7 @@ def _precision(name: str) -> Precision:
     try:
         requested = precision(name)
     except UnknownName:
-        raise unknown("precision or GGUF file type", name, [*PRECISIONS, *ALIASES, *FILE_TYPES]) from None
+        raise unknown("precision or GGUF file type", name, [*PRECISIONS, *ALIASES, *FILE_TYPES, *EXAMPLES]) from None
     if requested.block_bytes or requested.note.startswith("holds"):
         why = requested.note or "is a type of single tensors"
         raise InvalidInput(
