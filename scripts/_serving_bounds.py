@@ -60,6 +60,16 @@ OTHERS = {
     # rows of validation/recent alone, of one user's decoding: scripts/fit_serving.py --only exllamav2. No
     # row is of prompts: products stay as those of all engines, `prompt` and `arrive` as those of programs of one user.
     "exllamav2": {"packed": (0.4, 1.0, 1.5), "floors": (0.1, 1.0, 8.0)},
+    # the same: scripts/fit_serving.py --only openvino
+    "openvino": {
+        "reads": (0.3, 0.8, 1.15),
+        "packed": (0.4, 1.0, 2.0),
+        "products": (0.1, 0.8, 1.5),
+        "integers": (0.1, 0.8, 1.8),
+        "floors": (0.1, 1.0, 8.0),
+        "mixtures": (0.05, 0.5, 4.0),
+        **ALONE,
+    },
     "gpt-fast": {"reads": (0.5, 0.95, 1.1), "packed": (0.3, 0.9, 1.5), "floors": (0.1, 0.7, 3.0)},
     "neuron": {
         "reads": (0.2, 0.8, 1.05),

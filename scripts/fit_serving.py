@@ -357,7 +357,9 @@ def written(
 
 def of_engine(engine: str, own: Engine) -> list[str]:
     """The block of an engine in rates.toml."""
-    numbers = [f"{name} = {getattr(own, name):.4g}" for name in own.__struct_fields__ if name != "replays"]
+    apart = ("replays", "generations")
+    numbers = [f"{name} = {getattr(own, name):.4g}" for name in own.__struct_fields__ if name not in apart]
+    numbers += [f"generations = {json.dumps(own.generations)}"] if own.generations else []
     return [f'[engines."{engine}"]', *numbers, f"replays = {str(own.replays).lower()}"]
 
 
@@ -365,9 +367,11 @@ def fit_one(engine: str) -> None:
     """Fit one engine beside the shipped rates, and write its block and its errors."""
     own = [case for case in cases(recent=True) if case.plan.engine == engine]
     rates = serving_rates()
-    rates = replace(rates, engines={**rates.engines, **fit_engine(engine, own, rates)})
-    found = errors(own, rates)
-    lines = [line(f"seen, {engine}, {name}", [error for _, error in pairs]) for name, pairs in sorted(found.items())]
+    known = tuple(sorted({case.asked.cluster.accelerator.generation for case in own} - {*rates.generations}))
+    found = {name: replace(each, generations=known) for name, each in fit_engine(engine, own, rates).items()}
+    rates = replace(rates, engines={**rates.engines, **found})
+    compared = errors(own, rates)
+    lines = [line(f"seen, {engine}, {name}", [error for _, error in pairs]) for name, pairs in sorted(compared.items())]
     bounds = [each for each in at_bounds(rates) if each.startswith(f"{engine} ")]
     lines += [f"at a bound, {engine}: {', '.join(bounds)}"] if bounds else []
     print("\n".join(lines))

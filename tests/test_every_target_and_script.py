@@ -45,6 +45,7 @@ RUN_BY = {
     "scripts/golden_questions.py": "tests/test_golden.py",
     "scripts/house.py": "tests/test_house.py",
     "scripts/leave_out.py": "tests/validation/test_left_out_rows.py",
+    "scripts/openvino_process.py": "tests/runtimes/test_openvino.py",
     "scripts/option_types.py": "tests/api/test_option_types.py",
     "scripts/part_errors.py": "tests/estimate/bands/test_part_errors.py",
     "scripts/published_plans.py": "tests/search/test_published_plans.py",

@@ -375,7 +375,7 @@ def test_formats_that_llama_cpp_does_not_load_are_transformers_on_a_laptop():
 
 @pytest.mark.parametrize("engine", [name for name in serving_runtimes() if "generate" in serving_runtime(name).serves])
 def test_every_engine_answers_and_is_started_by_a_command(engine):
-    on = {"neuron": "2xtrainium2", "mlx": "m3-ultra-96gb"}.get(engine, "2xh100")
+    on = {"neuron": "2xtrainium2", "mlx": "m3-ultra-96gb", "openvino": "2xarc-pro-b60-24gb"}.get(engine, "2xh100")
     name = "qwen3-30b-a3b" if serving_runtime(engine).host_experts else "llama-3.1-8b"
     answer = answered(name, on, engine=engine, context=8192, concurrency=4)
     assert answer.fits and answer.question["engine"].value == engine

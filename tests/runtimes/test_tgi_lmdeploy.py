@@ -91,19 +91,6 @@ def test_times_are_said_to_be_those_of_other_engines(engine):
     assert not any("no published runs of" in warning for warning in answered("sglang")["warnings"])
 
 
-@pytest.mark.parametrize(
-    ("written", "said"),
-    [
-        ("openvino", "256 requests.*Nearest: .*llama.cpp"),
-        ("mlc-llm", "0.85 of the GPU.*Nearest: .*vllm"),
-        ("Dynamo", "workers are vLLM, SGLang or TensorRT-LLM.*Nearest: .*vllm"),
-    ],
-)
-def test_an_engine_that_is_not_described_is_refused_with_what_is_known_and_the_nearest(written, said):
-    with pytest.raises(InvalidInput, match=said):
-        tonnage.serve("llama-3.1-8b", on="h100", engine=written)
-
-
 def test_only_keys_and_values_are_held_in_what_turbomind_makes_of_them():
     with pytest.raises(InvalidInput, match="holds keys and values only"):
         tonnage.serve("llama-3.1-8b", on="h100", weights="head-int8")

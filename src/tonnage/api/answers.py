@@ -252,9 +252,9 @@ def serve(
       kv_cache [precision]: how keys and values are stored: auto, or what the engine has: fp8, fp8_e5m2, nvfp4; int8,
         int4, int2 (default: as wide as activations)
       engine [name]: engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, mlx, transformers,
-        exllamav2, exllamav3, gpt-fast, lmdeploy, neuron, tgi, jetstream, generic, ktransformers, tei,
-        sentence-transformers, infinity, faster-whisper, openai-whisper, whisper.cpp (default: vllm; llama.cpp for GGUF,
-        on CPUs and Apple)
+        exllamav2, exllamav3, gpt-fast, openvino, lmdeploy, neuron, tgi, dynamo, dynamo-sglang, dynamo-trtllm,
+        jetstream, mlc, generic, ktransformers, tei, sentence-transformers, infinity, faster-whisper, openai-whisper,
+        whisper.cpp (default: vllm; llama.cpp for GGUF, on CPUs and Apple)
       tensor_parallel_size [ranks]: ranks that share each matrix (default: the node, as far as heads divide)
       pipeline_parallel_size [ranks]: pipeline stages (default: 1)
       expert_parallel_size [ranks]: ranks that share a layer's experts (default: 1)

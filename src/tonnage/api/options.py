@@ -440,9 +440,9 @@ class MachineOptions(TypedDict, total=False):
     calibrated: bool | None
     engine: str | None
     """engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, mlx, transformers, exllamav2,
-    exllamav3, gpt-fast, lmdeploy, neuron, tgi, jetstream, generic, ktransformers, tei, sentence-transformers,
-    infinity, faster-whisper, openai-whisper, whisper.cpp [name]; default: vllm; llama.cpp for GGUF, on CPUs and
-    Apple
+    exllamav3, gpt-fast, openvino, lmdeploy, neuron, tgi, dynamo, dynamo-sglang, dynamo-trtllm, jetstream, mlc,
+    generic, ktransformers, tei, sentence-transformers, infinity, faster-whisper, openai-whisper, whisper.cpp
+    [name]; default: vllm; llama.cpp for GGUF, on CPUs and Apple
     """
     engine_version: str | None
     """an earlier version of the engine, whose rules differ: 0.5.5 of sglang, b4000 of llama.cpp [version]; default:

@@ -245,9 +245,9 @@ def plan_serving(
       weights [precision]: how weights are stored: bf16, fp8, int8, awq, nf4, mxfp4, q4_k, ... (default: the
         checkpoint's own)
       engine [name]: engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, mlx, transformers,
-        exllamav2, exllamav3, gpt-fast, lmdeploy, neuron, tgi, jetstream, generic, ktransformers, tei,
-        sentence-transformers, infinity, faster-whisper, openai-whisper, whisper.cpp (default: vllm; llama.cpp for GGUF,
-        on CPUs and Apple)
+        exllamav2, exllamav3, gpt-fast, openvino, lmdeploy, neuron, tgi, dynamo, dynamo-sglang, dynamo-trtllm,
+        jetstream, mlc, generic, ktransformers, tei, sentence-transformers, infinity, faster-whisper, openai-whisper,
+        whisper.cpp (default: vllm; llama.cpp for GGUF, on CPUs and Apple)
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
     All 82 options: `print(tonnage.options("plan_serving"))`.
 

@@ -277,6 +277,19 @@ def _integers() -> Iterator[Precision]:
             source="LMDeploy, src/turbomind/kernels/attention/block.h: Layout.token_param_size, heads of 128",
             note="holds keys and values only",
         )
+    yield Precision(
+        name="block-int8",
+        kind="integer",
+        element_bits=8,
+        compute="bf16",
+        block=32,
+        scales=(Scale("16-bit scales and offsets of keys and values, on average", 36, 1, 32, flat=True),),
+        source=(
+            "OpenVINO, src/plugins/intel_gpu: paged_attention, keys by channel of a block of 16 tokens, values by "
+            "token of a head of 128"
+        ),
+        note="holds keys and values only",
+    )
     for method, widths in (("gptq", (2, 3, 4, 8)), ("awq", (4,))):
         for bits in widths:
             for group in (32, 64, 128, -1):

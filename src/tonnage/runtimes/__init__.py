@@ -38,8 +38,8 @@ USUAL_ALONE, USUAL_ON_SEVERAL = "transformers", "fsdp2"
 # models that others refuse; of MLX's files where its engine runs.
 USUAL_ENGINE, USUAL_BY_VENDOR = "vllm", {"AWS": "neuron"}
 USUAL_AT_HOME, USUAL_OF_OTHERS, USUAL_OF_MLX = "llama.cpp", "transformers", "mlx"
-# Of formats that one engine alone loads, by the start of their names.
-USUAL_OF_FORMATS = {"exl2-": "exllamav2", "exl3-": "exllamav3"}
+# Of weights that one engine alone makes or loads, by how the names of their formats start.
+USUAL_OF_FORMATS = {"exl2-": "exllamav2", "exl3-": "exllamav3", "ov-": "openvino", "q": "mlc"}
 # Of speech to text, by vendor: CTranslate2 runs on NVIDIA and on processors, whisper.cpp on most others.
 USUAL_OF_SPEECH = {"NVIDIA": "faster-whisper", "Apple": "whisper.cpp", "AMD": "whisper.cpp", "Intel": "whisper.cpp"}
 
@@ -134,9 +134,6 @@ def _engine_spelled(name: str) -> ServingRuntime:
     for engine in map(SERVING_RUNTIMES.__getitem__, engines):
         if letters == letters_of(engine.name) or letters in engine.aliases:
             return engine
-    from tonnage.runtimes.parts.undescribed import refuse_undescribed
-
-    refuse_undescribed(name)
     raise unknown("serving engine", name, engines)
 
 

@@ -74,6 +74,8 @@ def loaded(model: Model, plan: ServingPlan, accelerator: Accelerator) -> Loaded:
     if engine.loads_files:
         return Loaded(name=place(model))
     if own in DTYPES:
+        if engine.exports and stored.startswith(engine.exports):
+            return Loaded(name=place(model))
         if stored in DTYPES and engine.dtype_flag:
             return Loaded(name=place(model), words=(f"{engine.dtype_flag} {DTYPES[stored]}",))
         word = engine.at_load.get(stored)

@@ -8,6 +8,7 @@ from tonnage.kernel.errors import InvalidPlan, NotApplicable, TonnageError
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.models.purpose import DOES, purpose
 from tonnage.numerics.precisions import PRECISIONS
+from tonnage.numerics.quantization import OWN_FORMATS
 from tonnage.ops import Attention, LatentAttention
 from tonnage.runtimes import USUAL_OF_FORMATS, ServingRuntime, serving_runtime, serving_runtimes
 from tonnage.spec import Accelerator
@@ -65,9 +66,6 @@ def stored_format(model: Model, weights: str | None) -> str:
     return name if name in PRECISIONS or name.startswith(OWN_FORMATS) else ""
 
 
-OWN_FORMATS = tuple(USUAL_OF_FORMATS)  # that no engine loads that does not say so
-
-
 def own_format(model: Model, weights: str | None) -> str:
     """The format that one engine alone loads, as it is asked for or as the checkpoint's config names it, whose files'
     headers name types alone; "" for another.
@@ -96,9 +94,9 @@ def holds_mlx(model: Model, weights: str | None) -> bool:
 
 
 def loads(engine: ServingRuntime, stored: str) -> bool:
-    if engine.formats is None:
-        return not stored.startswith(OWN_FORMATS)
-    return not stored or stored.startswith(engine.formats)
+    if stored.startswith(OWN_FORMATS):  # files that one engine alone makes
+        return stored.startswith(engine.formats or ())
+    return engine.formats is None or not stored or stored.startswith(engine.formats)
 
 
 def engine_of_format(model: Model, weights: str | None) -> str:
@@ -154,14 +152,14 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
             for name in serving_runtimes()
             if name != engine.name and loads(serving_runtime(name), stored) and answers(name)
         ]
-        if engine.formats is None:
+        if stored.startswith(OWN_FORMATS):
             raise InvalidPlan(
-                "{@weights}: {version} does not load {name}. Engines that load it: {others}.",
-                version=engine.version,
-                name=storage(model, weights).name,
+                "{@weights}: only {others} loads files in {name}. Got {@engine} {engine}.",
                 others=listed(others),
+                name=storage(model, weights).name,
+                engine=engine.name,
             )
-        known = listed(engine.formats)
+        known = listed(engine.formats or ())
         raise InvalidPlan(
             "{@weights}: {version} loads {known} ({formats_source}). Got {name}. Engines that load it: {others}.",
             version=engine.version,

@@ -5,15 +5,17 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
+from msgspec.structs import replace
+
 from tonnage.architectures import Model
 from tonnage.documents.answer import Slopes
 from tonnage.estimate.identity import ByIdentity
-from tonnage.estimate.inputs import Origin, Question
+from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.machine import arithmetic_of, site_of, stated_links, warn_of_machine
 from tonnage.estimate.plan.rule import Facts, check, check_positions, check_size, divisors, expert_counts, near_sizes
 from tonnage.estimate.plan.validity import EXPERTS, HEADS, LAYERS, shares_heads
 from tonnage.estimate.serving.beside import settings_beside
-from tonnage.estimate.serving.denoising import denoising, usual_engine
+from tonnage.estimate.serving.denoising import denoising
 from tonnage.estimate.serving.engine_checks import (
     check_cache,
     check_format,
@@ -21,13 +23,8 @@ from tonnage.estimate.serving.engine_checks import (
     check_layers,
     check_purpose,
     check_settings,
-    engine_of_format,
-    holds_mlx,
-    is_gguf,
-    loads,
-    runs_on,
-    stored_format,
 )
+from tonnage.estimate.serving.engine_choice import cannot_run, is_home, usual, usual_vllm
 from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.host_experts import host_bandwidth, host_experts_plan
 from tonnage.estimate.serving.limits import request_figures
@@ -36,27 +33,24 @@ from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.overhead import NO_CONTEXT, static_share
 from tonnage.estimate.serving.weights.storage import check_blocks, fits_blocks
-from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, NotApplicable, UnknownName, shown
+from tonnage.kernel.errors import (
+    InvalidInput,
+    InvalidPlan,
+    MissingDatum,
+    NotApplicable,
+    shown,
+)
 from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import counted, human
-from tonnage.models.purpose import purpose
 from tonnage.numerics.precisions import ALIASES
 from tonnage.runtimes import (
-    USUAL_AT_HOME,
-    USUAL_BY_VENDOR,
-    USUAL_ENGINE,
-    USUAL_OF_MLX,
-    USUAL_OF_OTHERS,
-    USUAL_OF_SPEECH,
     ServingRuntime,
     serving_runtime,
     serving_runtimes,
 )
-from tonnage.runtimes.parts.serving import number_of
-from tonnage.spec import Accelerator, Cluster, ServingPlan
+from tonnage.spec import Cluster, ServingPlan
 
-GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"})
 COUNTS = (
     "context",
     "concurrency",
@@ -88,6 +82,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         q.warn("the config names no dtype: 16-bit weights are assumed. Set another precision with --weights.")
     engine = _engine(model, cluster, o, q)
     check_settings(engine, {name: getattr(o, name) for name in o.__struct_fields__})
+    o = replace(o, weights=engine.weight_words.get((o.weights or "").strip().lower(), o.weights))
     check_format(model, o.weights, engine, cluster.accelerator)
     denoises = denoising(model, engine, o, q)
     context = _context(model, cluster, o, q, engine)
@@ -210,15 +205,15 @@ def _put_limits(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster, q: 
 
 
 def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> ServingRuntime:
-    reason = _cannot_run(_usual_engine(o), model, o.engine_version or "")
-    usual, origin, why = _usual(model, cluster, o, reason)
-    named = serving_runtime(o.engine or usual, o.engine_version or "" if o.engine else "")
-    q.take("engine", o.engine and named.name, usual, origin, why)
+    reason = cannot_run(usual_vllm(o), model, o.engine_version or "")
+    own, origin, why = usual(model, cluster, o, reason)
+    named = serving_runtime(o.engine or own, o.engine_version or "" if o.engine else "")
+    q.take("engine", o.engine and named.name, own, origin, why)
     engine = serving_runtime(named.name, o.engine_version or "")
     check_purpose(model, engine)
-    if reason := _cannot_run(engine, model, o.engine_version or ""):
+    if reason := cannot_run(engine, model, o.engine_version or ""):
         q.warn(reason)
-    if engine.share_of != "nothing" and not _is_home(cluster.accelerator):
+    if engine.share_of != "nothing" and not is_home(cluster.accelerator):
         q.warn(
             Message(
                 "{engine}'s rules are those of data-centre accelerators; on {accelerator} they may not hold.",
@@ -253,80 +248,6 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
     if engine.memory_share is not None:
         q.take(engine.setting, share, engine.memory_share, "runtime", engine.source)
     return engine
-
-
-def _usual(model: Model, cluster: Cluster, o: ServingOptions, reason: str) -> tuple[str, Origin, str]:
-    """The engine where nobody says one: llama.cpp for GGUF files and outside of data centres, vLLM where it runs the
-    model.
-    """
-    if purpose(model) == "transcribe":
-        usual = USUAL_OF_SPEECH.get(cluster.accelerator.vendor, USUAL_OF_OTHERS)
-        return usual, "model", "usual for speech to text"
-    if is_gguf(model, o.weights):
-        return USUAL_AT_HOME, "model", "GGUF files are llama.cpp's"
-    if holds_mlx(model, o.weights) and runs_on(serving_runtime(USUAL_OF_MLX), cluster.accelerator):
-        return USUAL_OF_MLX, "model", "MLX loads its own files"
-    own = engine_of_format(model, o.weights)
-    if own and runs_on(serving_runtime(own), cluster.accelerator):
-        return own, "model", "it alone loads this format"
-    if model.diffusion is not None:
-        return usual_engine(model), "model", model.diffusion.source
-    if reason:
-        return USUAL_OF_OTHERS, "model", reason
-    why = Message("usual on {vendor}", vendor=cluster.accelerator.vendor)
-    own = USUAL_BY_VENDOR.get(cluster.accelerator.vendor, "")
-    if own and loads(serving_runtime(own), stored_format(model, o.weights)):
-        return own, "cluster", why
-    if _is_home(cluster.accelerator):
-        return USUAL_ENGINE, "cluster", why
-    native = serving_runtime(USUAL_AT_HOME)
-    if not runs_on(native, cluster.accelerator):
-        return USUAL_OF_OTHERS, "cluster", "llama.cpp has no backend for this accelerator"
-    fits = loads(native, stored_format(model, o.weights))
-    return (
-        (native.name, "cluster", why) if fits else (USUAL_OF_OTHERS, "cluster", "llama.cpp does not load this format")
-    )
-
-
-def _is_home(accelerator: Accelerator) -> bool:
-    """Whether engines of data centres are what people run there."""
-    return accelerator.vendor in GPU_VENDORS and accelerator.kind not in ("cpu", "apple")
-
-
-def _usual_engine(o: ServingOptions) -> ServingRuntime:
-    """vLLM at the version that is asked for; the newest where the version is another engine's."""
-    try:
-        return serving_runtime(USUAL_ENGINE, o.engine_version or "")
-    except UnknownName:
-        return serving_runtime(USUAL_ENGINE)
-
-
-def _cannot_run(engine: ServingRuntime, model: Model, version: str) -> str:
-    """Why this engine does not run this model; nothing where nothing is known against it. `version`: as it was asked
-    for, "" for the newest.
-    """
-    last = engine.dropped.get(model.architecture)
-    if last == "":
-        return Message("{version} runs no {architecture}.", version=engine.version, architecture=model.architecture)
-    if last and (number_of(last) or ()) < (number_of(version) or number_of(engine.version) or ()):
-        return Message(
-            "{version} no longer runs {architecture}; the last version that did is {last}.",
-            version=engine.version,
-            architecture=model.architecture,
-            last=last,
-        )
-    kinds = {branch.kind for branch in model.branches}
-    if (
-        engine.encoder_decoders is not None
-        and {"encoder", "decoder"} <= kinds
-        and model.family not in engine.encoder_decoders
-    ):
-        return Message(
-            "{version} runs no model of an encoder and a decoder such as {family}.",
-            version=engine.version,
-            family=model.family,
-        )
-    return ""
 
 
 def _context(model: Model, cluster: Cluster, o: ServingOptions, q: Question, engine: ServingRuntime) -> int:

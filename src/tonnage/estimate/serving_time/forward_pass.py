@@ -83,13 +83,13 @@ class PassTime:
             )
         self.bandwidth = self.chip.memory.bytes_per_second
         self.shares, _ = training_rates().of(self.chip.generation)
-        self.is_measured = rates.is_measured(self.chip)
         self.clock = training_rates().clock(self.chip) if "bf16" in self.chip.dense_flops else 1.0
         self.network = Network(cluster, stated=plan.links)
         self.runtime = serving_runtime(plan.engine, plan.engine_version)
         passes_in = self.runtime.passes_in
         maker = "" if self.chip.kind == "cpu" else self.chip.vendor  # kernels of a maker's GPUs say nothing of its CPUs
         self.engine = rates.engine(passes_in or plan.engine, "" if passes_in else plan.engine_version, maker)
+        self.is_measured = rates.is_measured(self.chip) or self.chip.generation in self.engine.generations
         # rows that products are filled up to, and seconds of expanding a weight of 4 bits
         has_tiles = self.chip.vendor == "NVIDIA" and self.chip.kind == "gpu"
         self.tile_rows = self.runtime.tile_rows if has_tiles else 1

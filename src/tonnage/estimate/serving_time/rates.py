@@ -23,6 +23,7 @@ class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     over those of all engines, `mixtures`: those around routed experts. `reads`, `packed`, `products`: shares over those
     of all engines, of memory in reading weights, in reading those that are expanded first, of the peak (`integers`: of
     8-bit ones; `unpacks`: operations on each weight that those unpack); `caches`: of memory in reading the cache.
+    `generations`: of accelerators with rows of this engine, beside those that all engines have.
     """
 
     step: float
@@ -40,6 +41,7 @@ class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     integers: float = 1.0
     unpacks: float = 0.0
     caches: float = 1.0
+    generations: tuple[str, ...] = ()
 
 
 OTHER_KINDS = ("npu", "tpu")  # of accelerators: neither GPUs nor processors
@@ -116,8 +118,7 @@ class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         is_measured = self.is_measured(chip)
         band = (self.bands if is_measured else self.unseen).get(quantity)
         is_other = not is_measured and chip.kind in OTHER_KINDS
-        is_other = is_other or (runtime is not None and quantity in runtime.unmeasured)
-        times = 2 if is_other else 1
+        times = 1 + is_other + (runtime is not None and quantity in runtime.unmeasured)
         return (seconds * band.low**times, seconds * band.high**times) if band else None
 
     def _earlier(self, name: str) -> list[tuple[tuple[int, ...], Engine]]:

@@ -207,14 +207,6 @@ def _notes(
                 chip=chip,
             )
         )
-    if not _checks(clock).runtime.is_fitted:
-        question.warn(
-            Message(
-                "no published runs of {engine} are fitted: its times are those of vLLM, SGLang and TensorRT-LLM on "
-                "average.",
-                engine=plan.engine,
-            )
-        )
     if unmeasured := _checks(clock).runtime.unmeasured:
         question.warn(
             Message(
@@ -222,6 +214,14 @@ def _notes(
                 "error band is as wide twice over.",
                 engine=plan.engine,
                 times=listed(name.removesuffix("_seconds").upper() for name in unmeasured),
+            )
+        )
+    elif not _checks(clock).runtime.is_fitted:
+        question.warn(
+            Message(
+                "no published runs of {engine} are fitted: its times are those of vLLM, SGLang and TensorRT-LLM on "
+                "average.",
+                engine=plan.engine,
             )
         )
     if plan.enforce_eager and _checks(clock).engine.replays:

@@ -340,8 +340,9 @@ def speed_of_split(split: SplitReplicas, speed: Speed, plan: ServingPlan, cluste
     named = {name: _term(split, name) for name in ("tpot_seconds", "end_to_end_seconds")}
     named = {"ttft_seconds": _ttft(split), **named}
     chip = cluster.accelerator
+    runtime = serving_runtime(plan.engine, plan.engine_version)
     bands = {
-        name.replace("_seconds", "_band"): (rates.around(name, term.value, chip) or UNSET) if term else UNSET
+        name.replace("_seconds", "_band"): ((rates.around(name, term.value, chip, runtime) or UNSET) if term else UNSET)
         for name, term in named.items()
         if name != "end_to_end_seconds"
     }

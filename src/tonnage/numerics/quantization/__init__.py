@@ -16,4 +16,7 @@ from tonnage.numerics.quantization._layout import Layout as Layout
 from tonnage.numerics.quantization._layout import layout as layout
 from tonnage.numerics.quantization._modules import Module as Module
 from tonnage.numerics.quantization._modules import Modules as Modules
-from tonnage.numerics.quantization._schemes import mlx as mlx
+from tonnage.numerics.quantization._tool_formats import EXAMPLES as EXAMPLES
+from tonnage.numerics.quantization._tool_formats import OWN_FORMATS as OWN_FORMATS
+from tonnage.numerics.quantization._tool_formats import tool_layout as tool_layout
+from tonnage.numerics.quantization._tool_formats import tool_precision as tool_precision

@@ -46,8 +46,9 @@ class Layout(Struct, frozen=True, kw_only=True):
     """The precision of every module: the first rule that matches it, else `matrices` for the matrices of the layers.
 
     `experts`: those of routed experts, where they differ from the rest; `keeps_experts`: they stay as they were.
-    `tables`: embedding, head and routers are quantised like matrices (MLX). `towers`: vision and audio too.
-    `head`: what the output projection is in, where it has bits of its own (ExLlama).
+    `tables`: embedding, head and routers are quantised like matrices (MLX), or in a precision of their own, `table`
+    (OpenVINO). `towers`: vision and audio too. `head`: what the output projection is in, where it has bits of its own
+    (ExLlama).
     """
 
     matrices: Precision | None
@@ -55,6 +56,7 @@ class Layout(Struct, frozen=True, kw_only=True):
     experts: Precision | None = None
     keeps_experts: bool = False
     tables: bool = False
+    table: Precision | None = None
     towers: bool = False
     head: Precision | None = None
 
@@ -79,6 +81,8 @@ class Layout(Struct, frozen=True, kw_only=True):
             return self.head
         if not (weight.quantizable or self.tables):
             return None
+        if self.table is not None and not weight.quantizable:
+            return self.table
         if weight.part == "experts":
             return None if self.keeps_experts else self.experts or self.matrices
         return self.matrices

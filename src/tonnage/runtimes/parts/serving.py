@@ -258,6 +258,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     #: Prefixes of precisions of weights that it loads; None: nothing is known against any.
     formats: tuple[str, ...] | None = None
     formats_source: str = ""
+    #: What its users call a format, where others mean another one by that word: its word, and our name.
+    weight_words: Mapping[str, str] = {}
     #: By precision of weights the peak that an accelerator must have for it.
     peaks: Mapping[str, str] = {}
     #: By precision of weights the generations that have no kernels for it.
@@ -400,12 +402,14 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     copies_in_server: Literal["", "one-node", "all-nodes"] = ""
     #: What a user should know of weights in a precision on an accelerator; "" where there is nothing to say.
     weights_note: Callable[[str, Accelerator], str] | None = None
-    #: What a user sets for the kernels that the times are of, on an accelerator; "": nothing.
+    #: What a user sets for the kernels that the times are of on an accelerator, or should know of it; "": nothing.
     kernels_note: Callable[[Accelerator], str] | None = None
     #: The name of the weights' file says how they are stored.
     loads_files: bool = False
     #: Precisions that it makes of 16-bit weights while it loads them, and how it is told.
     at_load: Mapping[str, str] = {}
+    #: Starts of formats that its command makes of a 16-bit checkpoint, as `launch` writes it.
+    exports: tuple[str, ...] = ()
     #: Whether it holds 32-bit checkpoints in 16 bits, where nobody says otherwise.
     halves: bool = False
     #: Its option that turns the weights into another type of 16 or 32 bits.

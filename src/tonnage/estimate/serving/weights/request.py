@@ -1,13 +1,11 @@
 """What a user means by the name of a precision for weights: a precision of the matrices, or a GGUF file type."""
 
-import re
 from functools import lru_cache
 
 from tonnage.kernel.errors import InvalidInput, UnknownName
 from tonnage.kernel.registry import unknown
 from tonnage.numerics.precisions import ALIASES, PRECISIONS, Precision, precision
-from tonnage.numerics.quantization import FILE_TYPES, FileType, exllama_config, file_type, is_file_type, layout
-from tonnage.numerics.quantization import mlx as mlx_precision
+from tonnage.numerics.quantization import EXAMPLES, FILE_TYPES, FileType, file_type, is_file_type, tool_precision
 
 # Words that fit several formats of different sizes.
 AMBIGUOUS = {
@@ -36,10 +34,6 @@ _FLOATS = ("fp32", "fp16", "bf16", "f32", "f16", "mxfp4")  # also file types, an
 _METHODS = ("fp8", "gptq", "awq", "int4", "int8", "w4a16", "w8a8", "nf4", "fp4", "nvfp4", "mxfp4", "mxfp8")
 
 
-# MLX's own weights: "mlx-4bit", in groups of 64 unless another size follows, "mlx-4bit-32g".
-_MLX = re.compile(r"mlx_([234568])bit(?:_(32|64|128)g)?")
-
-
 @lru_cache(maxsize=256)
 def asked_for(name: str) -> Precision | FileType:
     """The precision or file type of this name.
@@ -54,10 +48,8 @@ def asked_for(name: str) -> Precision | FileType:
             name=name,
             choices=choices,
         )
-    if exllama := exllama_config(name):
-        return layout(exllama).used[0]
-    if of_mlx := _MLX.fullmatch(plain):
-        return mlx_precision({"bits": int(of_mlx[1]), "group_size": int(of_mlx[2] or 64)})
+    if (of_tool := tool_precision(plain)) is not None:
+        return of_tool
     if plain not in _FLOATS and is_file_type(plain):
         return file_type(plain)
     return _precision(name)
@@ -67,7 +59,7 @@ def _precision(name: str) -> Precision:
     try:
         requested = precision(name)
     except UnknownName:
-        raise unknown("precision or GGUF file type", name, [*PRECISIONS, *ALIASES, *FILE_TYPES]) from None
+        raise unknown("precision or GGUF file type", name, [*PRECISIONS, *ALIASES, *FILE_TYPES, *EXAMPLES]) from None
     if requested.block_bytes or requested.note.startswith("holds"):
         why = requested.note or "is a type of single tensors"
         raise InvalidInput(
@@ -83,9 +75,8 @@ def is_meant(name: str, stored: Precision) -> bool:
     plain = name.strip().lower().replace("_", "-")
     if plain in ("int4", "w4a16", "int8", "w8a8"):
         return stored.kind == "integer" and stored.element_bits == (4 if "4" in plain else 8)
-    if _MLX.fullmatch(plain.replace("-", "_")) or exllama_config(name):
-        chosen = asked_for(plain)
-        return chosen.name == stored.name
+    if (of_tool := tool_precision(plain)) is not None:
+        return of_tool.name == stored.name
     if plain in _METHODS:
         return stored.name == plain or stored.name.startswith(f"{plain}-")
     try:

@@ -19,6 +19,7 @@ from tonnage.kernel.message import Message
 from tonnage.numerics.precisions import Precision, precision
 from tonnage.numerics.quantization import (
     FILE_TYPES,
+    OWN_FORMATS,
     VALUES,
     FileType,
     Layout,
@@ -29,6 +30,7 @@ from tonnage.numerics.quantization import (
     layout,
     role,
     tensor_type,
+    tool_layout,
 )
 from tonnage.numerics.quantization import SOURCE as GGUF
 from tonnage.ops import MLP, Attention, MoE, Op, Weight
@@ -258,19 +260,14 @@ def is_gguf_type(stored: Storage) -> bool:
     return stored.name in FILE_TYPES and stored.name not in FLOATS
 
 
-def is_mlx_name(name: str) -> bool:
-    """Whether weights of this name are in files of MLX, whose tables are quantised as its matrices are."""
-    return name.startswith("mlx-")
-
-
 def is_mlx(stored: Storage) -> bool:
     """Whether the weights are in files of MLX, which its own engine alone loads."""
-    return is_mlx_name(stored.name)
+    return stored.name.startswith("mlx-")
 
 
 def takes_adapters_alone(stored: Storage) -> bool:
     """Whether weights are quantised to integers or nf4 in a way that frameworks train only adapters on."""
-    return stored.name.startswith(("awq", "gptq", "mlx-", "nf4", "fp4", "bnb", "exl"))
+    return stored.name.startswith(("awq", "gptq", "mlx-", "nf4", "fp4", "bnb", *OWN_FORMATS))
 
 
 def loaded_storage(model: Model, plan: ServingPlan) -> Storage:
@@ -390,7 +387,7 @@ def _requested(model: Model, name: str) -> Storage:
         return _plain(model, chosen, chosen.source)
     if exllama := exllama_config(name):
         return _from_layout(model, layout(exllama), chosen.source)
-    return _from_layout(model, Layout(matrices=chosen, tables=is_mlx_name(chosen.name)), chosen.source)
+    return _from_layout(model, tool_layout(chosen), chosen.source)
 
 
 def _is_stored_so(model: Model, name: str) -> bool:
