@@ -31,6 +31,7 @@ from tonnage.estimate.run.larger_machines import Machines, doublings, elsewhere
 from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import serving_memory, serving_needed
 from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving.overhead import memory_share
 from tonnage.estimate.serving.placement import has_host
 from tonnage.estimate.serving.plans import serving_plan
 from tonnage.estimate.serving.weights.formats import narrower_weights
@@ -42,6 +43,7 @@ from tonnage.spec import Cluster, ServingPlan
 NARROWER = ("fp8", "int4")  # what weights are stored in, the mildest first
 FILES = ("q8_0", "q4_k_m")  # the same as files of llama.cpp
 SHARES = (0.95, 0.97)  # of an accelerator's memory, where its context has room beside them
+USUAL_SHARES, LEAST_SHARE = (0.8, 0.85, 0.9), 0.5
 BLOCK = 1024  # tokens: a shorter context is proposed in steps of this, below it in single tokens
 LAYOUT = frozenset({"tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size"})
 ON_HOST = frozenset({"expert_layers_on_host", "layers_on_accelerator"})
@@ -244,7 +246,7 @@ def _ladders(replicas: _Replicas, least_context: int) -> Iterator[Ladder]:
     graphs = engine.graphs[0] and not plan.enforce_eager and cluster.accelerator.kind == "gpu"
     yield _ladder("enforce_eager", (True,) if graphs else ())
     yield from _to_host(model, plan, engine, cluster)
-    yield _ladder("gpu_memory_utilization", _shares(engine, plan, cluster))
+    yield _ladder("gpu_memory_utilization", _shares(engine, plan, model, cluster))
     yield from _more(replicas)
     yield _ladder("concurrency", range(replicas.requests - 1, 0, -1) if replicas.has_users else (), "workload")
     least = max(least_context, 1) - 1
@@ -276,8 +278,13 @@ def _to_host(model: Model, plan: ServingPlan, engine: ServingRuntime, cluster: C
         yield _ladder("layers_on_accelerator", range(model.num_layers, plan.pipeline_parallel_size - 1, -1))
 
 
-def _shares(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster) -> tuple[float, ...]:
-    """Larger parts of the memory for the engine, which leave its context room."""
+def _shares(engine: ServingRuntime, plan: ServingPlan, model: Model, cluster: Cluster) -> tuple[float, ...]:
+    """Larger parts of the memory for the engine, which leave its context room; usual ones where the engine's own rule
+    reserves so much that little is left, as SGLang's does for graphs of many groups of attention.
+    """
+    if engine.reserve is not None and plan.gpu_memory_utilization is None:
+        now = memory_share(engine, plan, model, cluster.accelerator)
+        return USUAL_SHARES if now is not None and now < LEAST_SHARE else ()
     if engine.memory_share is None or engine.share_of != "total" or plan.gpu_memory_utilization is not None:
         return ()
     usable = cluster.accelerator.memory.usable_bytes
