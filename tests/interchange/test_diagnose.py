@@ -452,3 +452,14 @@ def test_a_message_is_read_as_it_was_pasted_and_a_name_of_no_file_stays_one(caps
     assert json.loads(capsys.readouterr().out)["tool"] == tonnage.diagnose(message).tool == "pytorch"
     assert main(["diagnose", "my log.txt"]) == 64
     assert "cannot read my log.txt" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("left", "first"), [("4.56", "on 2xRTX-4090"), ("15.20", "--gpu-memory-utilization")])
+def test_a_larger_share_of_the_gpu_is_no_fix_where_the_cache_lacks_more_than_it_gives(left, first):
+    """0.05 of an RTX 4090's 23.5 GiB are 1.2 GiB."""
+    log = (
+        "ValueError: To serve at least one request with the models's max seq len (131072), 16.00 GiB KV cache is "
+        f"needed, which is larger than the available KV cache memory ({left} GiB)."
+    )
+    found = tonnage.diagnose(log, model="llama-3.1-8b", on="rtx-4090")
+    assert found.fixes[0].text.startswith(first)

@@ -178,7 +178,10 @@ def _fixes(failure: Failure, cause: Cause, answer: "Answer | None", warnings: li
     # The engine's share has a direction of its own, an allocator's setting frees what no estimate has, and what an
     # engine says of itself is exact.
     has_share = any("gpu_memory_utilization" in (fix.change or {}) for fix in estimated)
-    leading = [fix for fix in by_rule[:1] if cause == "fragmentation" or (leads(fix) and not has_share)]
+    usable = float(answer.usable_bytes)
+    leading = [
+        fix for fix in by_rule[:1] if cause == "fragmentation" or (leads(fix, failure, usable) and not has_share)
+    ]
     exact = [fix for fix in by_rule if fix.why == OF_LOG]
     if exact:
         estimated = [fix for fix in estimated if (fix.change or {}).keys() != {"context"}]

@@ -145,9 +145,13 @@ def fixes_by_rule(failure: Failure) -> list[FixDocument]:
     return fixes[:MOST]
 
 
-def leads(fix: FixDocument) -> bool:
-    """Whether a fix moves the engine's share of the memory: its direction is a fact of the phase."""
-    return fix.why in (RAISE, LOWER)
+def leads(fix: FixDocument, failure: Failure, usable: float) -> bool:
+    """Whether a fix moves the engine's share of the memory, whose direction is a fact of the phase: not up where the
+    cache lacks more than the step gives it. `usable`: bytes of an accelerator.
+    """
+    if fix.why == RAISE:
+        return failure.values.get("needed_kv", 0.0) - failure.values.get("available_kv", 0.0) <= STEP * usable
+    return fix.why == LOWER
 
 
 def _rules(failure: Failure) -> Iterator[Rule]:
