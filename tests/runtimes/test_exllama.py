@@ -219,7 +219,7 @@ def test_the_largest_matrix_is_unpacked_to_16_bits_as_far_as_the_source_does(eng
 
 def test_other_engines_refuse_these_formats_and_name_the_engine_that_loads_them():
     for engine in ("vllm", "llama.cpp", "sglang", "exllamav3"):
-        with pytest.raises(InvalidPlan, match="Engines that load it: exllamav2"):
+        with pytest.raises(InvalidPlan, match="only exllamav2 loads files in exl2-4"):
             answered(engine)
     with pytest.raises(InvalidPlan, match="loads bf16, fp16, gptq, exl2"):
         answered(weights="q4_k_m")

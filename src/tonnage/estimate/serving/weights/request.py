@@ -48,7 +48,7 @@ def asked_for(name: str) -> Precision | FileType:
             name=name,
             choices=choices,
         )
-    if (of_tool := tool_precision(plain)) is not None:
+    if (of_tool := tool_precision(name)) is not None:
         return of_tool
     if plain not in _FLOATS and is_file_type(plain):
         return file_type(plain)
@@ -75,7 +75,7 @@ def is_meant(name: str, stored: Precision) -> bool:
     plain = name.strip().lower().replace("_", "-")
     if plain in ("int4", "w4a16", "int8", "w8a8"):
         return stored.kind == "integer" and stored.element_bits == (4 if "4" in plain else 8)
-    if (of_tool := tool_precision(plain)) is not None:
+    if (of_tool := tool_precision(name)) is not None:
         return of_tool.name == stored.name
     if plain in _METHODS:
         return stored.name == plain or stored.name.startswith(f"{plain}-")
