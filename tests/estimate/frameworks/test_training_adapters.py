@@ -150,3 +150,28 @@ def test_adapters_of_sharded_runs_read_16_bit_inputs_and_need_less_than_full_tra
     full, adapters = (kept(method, runtime=runtime, zero_stage=3) for method in ("full", "lora"))
     assert adapters[0] < full[0]
     assert adapters[1] <= full[1]  # of each layer: no fp32 copy of a layer's input for every adapter
+
+
+QWEN3_8B_LORA = 36 * 8 * ((4096 + 4096) * 2 + (4096 + 1024) * 2 + (4096 + 12288) * 3)  # rank 8, all linear layers
+
+
+@pytest.mark.parametrize("method", ["lora", "qlora"])
+@pytest.mark.parametrize("runtime", ["ddp", "ms-swift"])
+def test_buckets_of_ddp_hold_gradients_of_adapters_alone(runtime, method):
+    """PyTorch's DistributedDataParallel takes parameters with requires_grad; peft keeps adapters in fp32."""
+    made = train("qwen3-8b", on="2xRTX-3090", method=method, lora_rank=8, runtime=runtime).to_dict()
+    assert leaves(made["memory"], "gradient buckets") == [4 * QWEN3_8B_LORA]
+    assert leaves(made["memory"], "first moment") == [4 * QWEN3_8B_LORA]
+
+
+def test_buckets_of_ddp_hold_gradients_of_the_layers_that_train():
+    one, two = (
+        leaves(
+            train("qwen3-8b", on="2xH100", method="freeze", trainable_layers=count, runtime="ddp").to_dict()["memory"],
+            "gradient buckets",
+        )[0]
+        for count in (1, 2)
+    )
+    # q, k, v, o, gate, up, down, and the four norms of a layer
+    layer = 2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 12288 + 2 * 4096 + 2 * 128
+    assert (one, two) == (4 * layer, 8 * layer)

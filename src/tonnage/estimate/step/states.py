@@ -260,7 +260,7 @@ class States:
 
     def _buffers(self, moment: Moment) -> Term:
         if moment not in self._made_buffers:
-            self._made_buffers[moment] = self.communication.buffers(moment, self.whole)
+            self._made_buffers[moment] = self.communication.buffers(moment, self.whole, self.trained, self.step.updates)
         return self._made_buffers[moment]
 
     def _states(self, name: str, states: tuple[State, ...]) -> Term:
