@@ -326,6 +326,7 @@ class States:
             self.step.framework.base_bytes(),
             self.shard if is_sharded else self.whole,
             head=self.runtime.quantises_head,
+            experts=self.runtime.quantises_experts,
         )
         if self.plan.tuning.method == "freeze":
             return Term.sum("weights", *base)
