@@ -2,15 +2,18 @@
 
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+
 from tonnage.architectures import Model
 from tonnage.documents.document import builtins
 from tonnage.documents.plan import FrontDocument, PlansDocument, RemovedDocument, TrainingPlanDocument
 from tonnage.documents.question import Entry
 from tonnage.estimate.advice.moves import flags_of
 from tonnage.estimate.hardware.rates import rates
-from tonnage.estimate.inputs import Question
+from tonnage.estimate.inputs import Question, today
 from tonnage.estimate.step.objective import TIMED
 from tonnage.kernel.message import Message, joined, listed
+from tonnage.question.amounts import deadline_seconds
 from tonnage.search.training.launch.settings import launch_lacks, launch_settings
 from tonnage.search.training.options import TrainingQuestion
 from tonnage.search.training.plan import Planned, Plans, plan_training
@@ -26,7 +29,7 @@ def document_of(result: Plans, question: TrainingQuestion) -> PlansDocument:
         _row(result.model, one, _beats(one, result.plans[at + 1], result) if at + 1 < len(result.plans) else "")
         for at, one in enumerate(result.plans)
     ]
-    searched = result.searched
+    searched, deadline = result.searched, deadline_seconds(question.run.deadline, today())
     return PlansDocument(
         question=_question(result, question),
         goal=result.objective,
@@ -44,6 +47,7 @@ def document_of(result: Plans, question: TrainingQuestion) -> PlansDocument:
         nearest=_row(result.model, result.nearest, "") if result.nearest else None,
         best=result.plans[0].answer.document if result.plans else None,
         warnings=_warnings(result),
+        deadline_seconds=UNSET if deadline is None else deadline,
     )
 
 
@@ -79,7 +83,17 @@ def _row(model: Model, one: Planned, beats: str) -> TrainingPlanDocument:
         beats=beats,
         price=price.value if price else None,
         measured=rates().of(one.machine.accelerator.generation)[1],
+        run_seconds_band=_run_band(one),
     )
+
+
+def _run_band(one: Planned) -> tuple[float, float] | UnsetType:
+    """Seconds of the whole run at the ends of the error band of a step, where a deadline is given."""
+    run, step = one.answer.run, one.answer.step_time
+    if "deadline" not in one.of_run or run is None or not run.seconds or not run.step_time_band or step is None:
+        return UNSET
+    low, high = (end / step.value * run.seconds.value for end in run.step_time_band)
+    return low, high
 
 
 def _chosen_options(options: dict[str, Any]) -> dict[str, Any]:
