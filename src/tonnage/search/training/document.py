@@ -3,6 +3,7 @@
 from typing import Any
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.documents.document import builtins
@@ -11,15 +12,19 @@ from tonnage.documents.question import Entry
 from tonnage.estimate.advice.moves import flags_of
 from tonnage.estimate.hardware.rates import rates
 from tonnage.estimate.inputs import Question, today
+from tonnage.estimate.options.tools import RunOfTool, run_of_tool, tool_notes
 from tonnage.estimate.step.objective import TIMED
 from tonnage.kernel.message import Message, joined, listed
 from tonnage.question.amounts import deadline_seconds
+from tonnage.runtimes import has_training_runtime
 from tonnage.search.training.launch.settings import launch_lacks, launch_settings
+from tonnage.search.training.machines import fleets
 from tonnage.search.training.options import TrainingQuestion
 from tonnage.search.training.plan import Planned, Plans, plan_training
 from tonnage.search.training.post_training import plan_post_training
 
 SAME = 1e-3  # a share of less than that is no difference that an estimate can see
+SEARCHED = ("micro_batch_size", "num_microbatches", "recompute")  # a tool's own values of these are no limits
 NOT_OF_RUN = ("sequence_length", "global_batch_size", "num_microbatches", "data_parallel_size")
 
 
@@ -236,6 +241,22 @@ class TrainingPlans:
 
 def answer(model: Model, question: TrainingQuestion) -> TrainingPlans:
     """Search, and return the plans with their document."""
+    question, notes = _of_tool(model, question)
     search = plan_post_training if (question.options.objective or "sft") in TIMED else plan_training
     result = search(model, question)
-    return TrainingPlans(result, document_of(result, question))
+    document = document_of(result, question)
+    return TrainingPlans(result, replace(document, warnings=[*notes, *document.warnings]))
+
+
+def _of_tool(model: Model, question: TrainingQuestion) -> tuple[TrainingQuestion, list[str]]:
+    """The question about the runtime of a tool that is named, with the tool's own values of what is not searched."""
+    if question.options.runtime is None or has_training_runtime(question.options.runtime):
+        return question, []
+    machine = fleets(question.on, question.search.max_accelerators)[0].machines[-1]
+    run = run_of_tool(model, machine, question.options)
+    if run is None:
+        return question, []
+    own = {name: value for name, value in run.own.items() if name not in (*SEARCHED, *question.vary)}
+    runtime = str(run.options.runtime)
+    options = replace(question.options, runtime=runtime, **own)
+    return replace(question, options=options), tool_notes(RunOfTool(run.tool, options, own), runtime)
