@@ -124,6 +124,9 @@ def test_a_search_keeps_a_tools_defaults_but_for_what_it_searches():
     options = found.plans[0].options
     assert (options["runtime"], options["lora_rank"], options["data_loader_workers"]) == ("ddp", 8, 1)
     assert options["recompute"] == "none"
+    assert found.to_dict()["warnings"][0] == (
+        "ms-swift runs on deepspeed and fsdp2 too: name one as --runtime to search it."
+    )
 
 
 def test_nemo_rl_leads_to_fsdp2_and_names_megatron():

@@ -16,7 +16,8 @@ from tonnage.estimate.options.tools import RunOfTool, run_of_tool, tool_notes
 from tonnage.estimate.step.objective import TIMED
 from tonnage.kernel.message import Message, joined, listed
 from tonnage.question.amounts import deadline_seconds
-from tonnage.runtimes import has_training_runtime
+from tonnage.runtimes import has_training_runtime, training_runtime
+from tonnage.runtimes.parts.tools import PLAIN
 from tonnage.search.training.launch.settings import launch_lacks, launch_settings
 from tonnage.search.training.machines import fleets
 from tonnage.search.training.options import TrainingQuestion
@@ -257,6 +258,17 @@ def _of_tool(model: Model, question: TrainingQuestion) -> tuple[TrainingQuestion
     if run is None:
         return question, []
     own = {name: value for name, value in run.own.items() if name not in (*SEARCHED, *question.vary)}
-    runtime = str(run.options.runtime)
-    options = replace(question.options, runtime=runtime, **own)
-    return replace(question, options=options), tool_notes(RunOfTool(run.tool, options, own), runtime)
+    options = replace(run.options, **dict.fromkeys(set(run.own) - set(own)))
+    several = training_runtime(options.runtime or PLAIN).on_several if machine.size > 1 else None
+    notes = tool_notes(RunOfTool(run.tool, options, own), several.runtime if several else str(options.runtime))
+    if several:
+        others = listed([name for name in run.tool.runtimes if max(training_runtime(name).zero_stages) > 0], "and")
+        notes.insert(
+            0,
+            Message(
+                "{tool} runs on {others} too: name one as {--runtime} to search it.",
+                tool=run.tool.title,
+                others=others,
+            ),
+        )
+    return replace(question, options=options), notes
