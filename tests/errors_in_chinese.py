@@ -14,7 +14,7 @@ ERRORS = {
     "serve llama-3.1-8b --on h100 --price-kind foo": "没有叫 'foo' 的 --price-kind。已知的有 on-demand、reserved、spot。",
     "train llama-3.1-8b --on h100 --recompute foo": "没有叫 'foo' 的重计算策略。已知的有 full、none、selective、selective-op。",
     "train llama-3.1-8b --on h10": "--on：没有叫 'h10' 的加速卡或节点。是否指 'h100'、'h20'、'a10'、'z100'、'v100'？",
-    "plan llama-3.1-8b --on 8xh100 --runtime axolotl": (
+    "plan llama-3.1-8b --on 8xh100 --vary runtime=axolotl": (
         "axolotl 运行在其他 runtime 上：此处 --runtime 应写它所用的 transformers、ddp、deepspeed 或 fsdp2。"
     ),
     "train llama-3.1-8b --on h100 --runtime fsdp2 --float8 blockwise": (

@@ -108,9 +108,37 @@ def test_a_tool_of_another_vendor_is_estimated_by_the_mechanism_of_its_runtime_a
     assert any("is not known here" in note or "nobody published" in note for note in answer.warnings)
 
 
-def test_a_search_asks_for_the_runtime_itself():
+def test_a_search_takes_a_tool_and_searches_the_runtime_that_it_runs_on():
+    asked = {"sequence_length": 2048, "global_batch_size": 64, "top": 1}
+    of_tool = tonnage.plan_training(MODEL, "8xh100", runtime="verl", **asked).to_dict()
+    itself = tonnage.plan_training(MODEL, "8xh100", runtime="fsdp2", model_code="transformers", **asked).to_dict()
+    assert of_tool["plans"] == itself["plans"]
+    assert of_tool["warnings"][0] == "veRL 0.9.1 runs on fsdp2. Its own defaults: model_code transformers."
+
+
+def test_a_search_keeps_a_tools_defaults_but_for_what_it_searches():
+    """ms-swift 4.6.0, arguments: lora_rank 8, gradient_checkpointing, dataloader_num_workers 1."""
+    found = tonnage.plan_training(
+        MODEL, "2xh100", runtime="ms-swift", method="lora", sequence_length=1024, global_batch_size=64, top=1
+    )
+    options = found.plans[0].options
+    assert (options["runtime"], options["lora_rank"], options["data_loader_workers"]) == ("ddp", 8, 1)
+    assert options["recompute"] == "none"
+    assert found.to_dict()["warnings"][0] == (
+        "ms-swift runs on deepspeed and fsdp2 too: name one as --runtime to search it."
+    )
+
+
+def test_nemo_rl_leads_to_fsdp2_and_names_megatron():
+    """NeMo-RL, examples/configs/grpo_math_1B.yaml: policy.dtensor_cfg.enabled is true, megatron_cfg.enabled false."""
+    answer = tonnage.train(MODEL, on="8xh100", runtime="nemo-rl", objective="grpo", as_is=True, advice=False)
+    assert answer.question["runtime"].value == "fsdp2"
+    assert "--runtime megatron" in answer.warnings[0]
+
+
+def test_a_variation_of_runtimes_asks_for_the_runtime_itself():
     with pytest.raises(InvalidInput, match="axolotl runs on another runtime"):
-        tonnage.plan_training(MODEL, on="8xh100", runtime="axolotl")
+        tonnage.plan_training(MODEL, on="8xh100", vary={"runtime": ["axolotl"]})
 
 
 def test_a_mistyped_tool_is_suggested():

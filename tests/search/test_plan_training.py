@@ -1,4 +1,5 @@
 import json
+import re
 from itertools import pairwise
 
 import pytest
@@ -7,6 +8,7 @@ import tonnage
 from schema_forms import validate
 from tonnage.cli import main
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, UnknownName
+from tonnage.render.brief.plan_training import verdict_line
 
 FIXED = {"global_batch_size": 64, "sequence_length": 2048, "runtime": "fsdp2", "recompute": "full", "zero_stage": 3}
 
@@ -325,3 +327,44 @@ def test_plans_on_an_accelerator_that_nobody_measured_are_marked():
 def test_a_plan_that_may_need_more_than_there_is_says_so_first():
     found = tonnage.plan_training("llama-3.1-8b", "2xA100-SXM-80GB", runtime="deepspeed")
     assert "not measured: may need up to 80.3 of 79.1 GiB" in " ".join(found.text().split())
+
+
+LONG = {"tokens": "1T", "top": 1}
+DAY = 86400
+
+
+def first_line_of(deadline):
+    document = plan("8xH100-SXM-80GB", **LONG, deadline=f"{deadline:.0f}s").to_dict()
+    valid(document)
+    return document, verdict_line(document)
+
+
+@pytest.fixture(scope="module")
+def run_of_days():
+    """Seconds of the fastest run, and of the high end of its error band."""
+    answer = plan("8xH100-SXM-80GB", **LONG).plans[0].answer
+    taken = answer.run.seconds.value
+    return taken, taken * answer.run.step_time_band[1] / answer.step_time.value
+
+
+def test_a_deadline_inside_the_error_band_is_tight_in_the_words_of_train(run_of_days):
+    taken, high = run_of_days
+    document, line = first_line_of(taken * 1.01)
+    assert document["status"] == 0 and line.tone == "warn"
+    tight = re.search(r"; deadline tight: ([\d.]+) d of ([\d.]+) d, up to ([\d.]+) d$", line)
+    assert [DAY * float(figure) for figure in tight.groups()] == pytest.approx([taken, taken * 1.01, high], rel=0.01)
+    assert document["plans"][0]["run_seconds_band"][1] == pytest.approx(high)
+
+
+def test_a_deadline_behind_the_error_band_is_not_tight(run_of_days):
+    _, line = first_line_of(run_of_days[1] * 1.01)
+    assert "deadline" not in line and line.tone == "good"
+
+
+def test_a_deadline_that_only_the_error_band_reaches_is_missed_with_the_band_beside_the_time(run_of_days):
+    taken, high = run_of_days
+    document, line = first_line_of(taken * 0.99)
+    assert document["status"] == 3
+    times = re.search(r"takes ([\d.]+) d \([\d.]+ to ([\d.]+)\)", line)
+    assert [DAY * float(figure) for figure in times.groups()] == pytest.approx([taken, high], rel=0.01)
+    assert "(" not in first_line_of(taken * 0.5)[1].partition("takes")[2]

@@ -16,11 +16,12 @@ LINEAR = (1024 * 1024 + 1024) * 4
 WHOLE = 12 * LINEAR
 
 
-def record(wrap=None, steps=3, ranks=8, no_sync=False, hook=None):
-    """Three steps of twelve layers of 1024 x 1024 with a bias, with and without DDP."""
+def record(wrap=None, steps=3, ranks=8, no_sync=False, hook=None, frozen=0):
+    """Three steps of twelve layers of 1024 x 1024 with a bias, with and without DDP; the first ones may be frozen."""
     with recording("cuda", PROFILE, world=World(size=ranks)) as recorder:
         dist.init_process_group("nccl")
         model = nn.Sequential(*[nn.Linear(1024, 1024, device="cuda") for _ in range(12)])
+        model[:frozen].requires_grad_(False)
         inputs = torch.randn(32, 1024, device="cuda")
         if wrap is not None:
             model = nn.parallel.DistributedDataParallel(model, **wrap)
@@ -32,7 +33,7 @@ def record(wrap=None, steps=3, ranks=8, no_sync=False, hook=None):
                 with model.no_sync():
                     model(inputs).sum().backward()
             model(inputs).sum().backward()
-            recorder.sort((each.grad for each in model.parameters()), "gradient")
+            recorder.sort((each.grad for each in model.parameters() if each.requires_grad), "gradient")
             recorder.mark(f"backward {step + 1}")
             model.zero_grad()
             recorder.mark(f"zeroed {step + 1}", f"step {step + 2}")
@@ -57,6 +58,12 @@ def test_buckets_cost_once_all_gradients():
     plain, wrapped = allocated(record()), allocated(record({}))
     assert {wrapped[stage] - plain[stage] for stage in plain} == {WHOLE}
     assert round(WHOLE / MIB) == 48
+
+
+def test_buckets_hold_gradients_of_what_trains_alone():
+    """torch/nn/parallel/distributed.py, _build_params_for_reducer: parameters with requires_grad."""
+    plain, wrapped = allocated(record(frozen=10)), allocated(record({}, frozen=10))
+    assert {wrapped[stage] - plain[stage] for stage in plain} == {2 * LINEAR}
 
 
 def test_gradients_that_are_views_of_buckets_cost_nothing_more():

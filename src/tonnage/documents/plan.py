@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from tonnage.documents.answer import AnswerDocument
 from tonnage.documents.document import Document
@@ -22,6 +22,7 @@ class TrainingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     `beats`: why it stands before the next, empty for the last. `step_seconds`, `tokens_per_second` and what follows
     are null where nobody knows; `run_seconds` and `cost` where no length of the run, or no price, is given. `price`:
     whose offer was taken. `measured`: whether published runs on the accelerator back the rates of its time.
+    `run_seconds_band`: where a deadline is given, the error band of `run_seconds`.
     """
 
     on: str
@@ -42,6 +43,7 @@ class TrainingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     beats: str
     price: str | None
     measured: bool
+    run_seconds_band: tuple[float, float] | UnsetType = UNSET
 
 
 class FoundPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -79,7 +81,7 @@ class PlansDocument(Document, kw_only=True, forbid_unknown_fields=True):
     and it fits. `refused`: why runtimes refuse plans, and how many of those that no bound had ruled out before.
     `machines`: so many were searched, and `passed` over, whose fastest imaginable plan is worse than what was found.
     `binds`: where nothing does, the constraint that binds, and `nearest` what comes nearest. `best`: the whole answer
-    of the first plan, as `train` has it.
+    of the first plan, as `train` has it. `deadline_seconds`: what the deadline leaves, where one is given.
     """
 
     question: dict[str, Entry]
@@ -98,3 +100,4 @@ class PlansDocument(Document, kw_only=True, forbid_unknown_fields=True):
     nearest: TrainingPlanDocument | None
     best: AnswerDocument | None
     warnings: list[str]
+    deadline_seconds: float | UnsetType = UNSET

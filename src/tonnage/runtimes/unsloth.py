@@ -16,7 +16,8 @@ TRAINING_RUNTIMES.add(
         version="unsloth 2026.10",
         source="Unsloth, unsloth/models/llama.py: LlamaModel_fast_forward, CausalLM_fast_forward; Unsloth, "
         "unsloth/kernels/fast_lora.py; "
-        "unsloth-zoo, unsloth_zoo/gradient_checkpointing.py, unsloth_zoo/fused_losses/cross_entropy_loss.py",
+        "unsloth-zoo, unsloth_zoo/gradient_checkpointing.py, unsloth_zoo/fused_losses/cross_entropy_loss.py, "
+        "unsloth_zoo/temporary_patches/gpt_oss.py, moe_utils_bnb4bit.py",
         kernels=replace(training_runtime("transformers").kernels, attention="flash"),
         framework="unsloth",
         listed=8,
@@ -34,6 +35,9 @@ TRAINING_RUNTIMES.add(
         liger=(),
         # unsloth/models/_utils.py has a prepare_model_for_kbit_training of its own, which leaves 16 bits
         upcasts_base=False,
+        # temporary_patches/gpt_oss.py, GptOssExpertsBnb4bit: linear layers, which bitsandbytes replaces;
+        # moe_utils_bnb4bit.py: gate_up_proj and down_proj of other mixtures become Params4bit
+        quantises_experts=True,
         keeps_outputs=False,
     ),
 )

@@ -150,3 +150,69 @@ def test_adapters_of_sharded_runs_read_16_bit_inputs_and_need_less_than_full_tra
     full, adapters = (kept(method, runtime=runtime, zero_stage=3) for method in ("full", "lora"))
     assert adapters[0] < full[0]
     assert adapters[1] <= full[1]  # of each layer: no fp32 copy of a layer's input for every adapter
+
+
+QWEN3_8B_LORA = 36 * 8 * ((4096 + 4096) * 2 + (4096 + 1024) * 2 + (4096 + 12288) * 3)  # rank 8, all linear layers
+
+
+@pytest.mark.parametrize("method", ["lora", "qlora"])
+@pytest.mark.parametrize("runtime", ["ddp", "ms-swift"])
+def test_buckets_of_ddp_hold_gradients_of_adapters_alone(runtime, method):
+    """PyTorch's DistributedDataParallel takes parameters with requires_grad; peft keeps adapters in fp32."""
+    made = train("qwen3-8b", on="2xRTX-3090", method=method, lora_rank=8, runtime=runtime).to_dict()
+    assert leaves(made["memory"], "gradient buckets") == [4 * QWEN3_8B_LORA]
+    assert leaves(made["memory"], "first moment") == [4 * QWEN3_8B_LORA]
+
+
+def test_buckets_of_ddp_hold_gradients_of_the_layers_that_train():
+    one, two = (
+        leaves(
+            train("qwen3-8b", on="2xH100", method="freeze", trainable_layers=count, runtime="ddp").to_dict()["memory"],
+            "gradient buckets",
+        )[0]
+        for count in (1, 2)
+    )
+    # q, k, v, o, gate, up, down, and the four norms of a layer
+    layer = 2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 12288 + 2 * 4096 + 2 * 128
+    assert (one, two) == (4 * layer, 8 * layer)
+
+
+# gpt-oss-20b: 24 layers of 32 experts, 2,880 wide and as wide inside, gates and ups in one matrix
+EXPERTS = 24 * 32 * (2880 * 2 * 2880 + 2880 * 2880)
+ATTENTION = 24 * (2880 * 4096 * 2 + 2880 * 512 * 2)
+NF4_DOUBLE = 0.5 + 1 / 64 + 4 / (64 * 256)  # bytes: a scale of a byte for 64 weights, one of 4 bytes for 256 scales
+
+
+def gpt_oss(runtime, **options):
+    return train("gpt-oss-20b", on="RTX-4090", method="qlora", runtime=runtime, **options).to_dict()
+
+
+def test_unsloth_keeps_the_experts_of_gpt_oss_in_4_bit():
+    """unsloth_zoo, temporary_patches/gpt_oss.py: GptOssExpertsBnb4bit has a linear layer for each expert and matrix."""
+    made = gpt_oss("unsloth")
+    quantised = leaves(made["memory"], "quantised base weights")[0]
+    assert quantised == pytest.approx(NF4_DOUBLE * (EXPERTS + ATTENTION), rel=1e-6)
+    assert not any("experts are not quantised" in note for note in made["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("model", "on", "gb"),
+    # Unsloth, docs "gpt-oss: How to run and fine-tune" and blog of August 8, 2025: 14 GB and 65 GB
+    [("gpt-oss-20b", "RTX-4090", 14), ("gpt-oss-120b", "H100", 65)],
+)
+def test_qlora_of_gpt_oss_with_unsloth_needs_what_unsloth_says(model, on, gb):
+    made = train(model, on=on, method="qlora", runtime="unsloth", sequence_length=1024, lora_rank=8).to_dict()
+    assert made["verdict"]["fits"]
+    assert made["verdict"]["needed_bytes"] == pytest.approx(gb * 1e9, rel=0.1)
+
+
+def test_a_projection_of_all_experts_is_whole_for_a_moment():
+    """unsloth_zoo, temporary_patches/gpt_oss_grouped_qlora.py: one dequantised stack for each projection."""
+    needed = [gpt_oss("unsloth", base_weights=base)["memory"]["value"] for base in ("nf4-double", "16 bit")]
+    weights = (2 - NF4_DOUBLE) * (EXPERTS + ATTENTION)
+    assert 0 < weights - (needed[1] - needed[0]) <= 2 * 32 * 2880 * 2 * 2880 * 1.06
+
+
+@pytest.mark.parametrize("runtime", ["transformers", "ddp"])
+def test_what_keeps_experts_wide_is_the_first_note_where_that_does_not_fit(runtime):
+    assert "experts are not quantised" in gpt_oss(runtime)["warnings"][0]

@@ -23,8 +23,9 @@ def test_adapters_on_another_authors_layers_are_said_unless_those_were_asked_for
 
 
 def test_experts_that_no_quantisation_reaches_are_said():
-    assert "experts stay in 16 bit" in notes("gpt-oss-20b", "RTX-4090", method="qlora", runtime="unsloth")
-    assert "experts stay" not in notes("llama-3.1-8b", "RTX-4090", method="qlora", runtime="unsloth")
+    assert "experts are not quantised" in notes("gpt-oss-20b", "RTX-4090", method="qlora", runtime="transformers")
+    assert "experts are" not in notes("gpt-oss-20b", "RTX-4090", method="qlora", runtime="unsloth")
+    assert "experts are" not in notes("llama-3.1-8b", "RTX-4090", method="qlora", runtime="unsloth")
 
 
 def test_a_machine_whose_runtime_keeps_nothing_known_is_estimated_all_the_same():

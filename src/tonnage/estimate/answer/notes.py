@@ -50,7 +50,7 @@ def check_stored(model: Model, plan: TrainingPlan, question: Question) -> None:
     )
 
 
-def warn_of_training(model: Model, plan: TrainingPlan, memory: TrainingMemory, question: Question) -> None:
+def warn_of_training(model: Model, plan: TrainingPlan, memory: TrainingMemory, usable: int, question: Question) -> None:
     """Notes on kernels that do not run, layers that are another author's, and bases that stay wide."""
     if plan.kernels.attention in ("sdpa", "flash") and _keeps_scores(memory):
         question.warn(_why_scores_are_kept(model, plan, has_flash=memory.step.setting.style.has_flash))
@@ -85,10 +85,11 @@ def warn_of_training(model: Model, plan: TrainingPlan, memory: TrainingMemory, q
         _warn_of_rank(model, plan, question)
     if plan.megatron.overlap_moe_expert_parallel_comm:
         _warn_of_overlap(plan, question)
-    if plan.tuning.base_weights and expert_counts(model):
+    if plan.tuning.base_weights and expert_counts(model) and not memory.step.runtime.quantises_experts:
         question.warn(
-            "experts stay in 16 bit: transformers 5 holds those of a layer in one parameter, and "
-            "bitsandbytes replaces linear layers alone."
+            "experts are not quantised: transformers 5 holds those of a layer in one parameter, and "
+            "bitsandbytes replaces linear layers alone. Runtime unsloth, on one accelerator, quantises them.",
+            first=memory.needed > usable,
         )
 
 

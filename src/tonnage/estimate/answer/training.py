@@ -78,7 +78,7 @@ def train(
         memory = training_memory(model, plan, cluster)
     fullest = memory.fullest
     warn_of_towers(model, question)
-    warn_of_training(model, plan, memory, question)
+    warn_of_training(model, plan, memory, usable, question)
     host = host_memory(model, plan, cluster, memory)
     _warn_of_host(host, cluster, question)
     band, others = put_band(training_band(plan, cluster), question), band_of_others(plan, cluster)

@@ -54,6 +54,12 @@ def note_tool(run: RunOfTool, runtime: str, question: Question) -> None:
             question.put(name, value, "runtime", own_of(run.tool.shown))
     given = question.entries["runtime"]
     question.put("runtime", given.value, "given", run.tool.shown)
+    for sentence in reversed(tool_notes(run, runtime)):
+        question.warn(sentence, first=True)
+
+
+def tool_notes(run: RunOfTool, runtime: str) -> list[str]:
+    """Notes on what differs, on what the tool runs on, and on its own defaults."""
     facts = training_runtime(runtime)
     shown = facts.version if facts.version.lower().startswith(f"{facts.name} ") else facts.name
     if run.own:
@@ -66,9 +72,8 @@ def note_tool(run: RunOfTool, runtime: str, question: Question) -> None:
         )
     else:
         sentence = Message("{tool} runs on {runtime}.", tool=run.tool.shown, runtime=shown)
-    question.warn(sentence, first=True)
-    if run.tool.differs:
-        question.warn(Message("{tool}: {differs}.", tool=run.tool.shown, differs=run.tool.differs), first=True)
+    differs = Message("{tool}: {differs}.", tool=run.tool.shown, differs=run.tool.differs)
+    return [differs, sentence] if run.tool.differs else [sentence]
 
 
 def _tool(options: TrainingOptions) -> Tool | None:

@@ -43,11 +43,16 @@ class Communication:
         self.before = _unit("before the layers", stage.before, shares)
         self.after = _unit("after the layers", stage.after + stage.table, shares)
 
-    def buffers(self, moment: Moment, held: Term) -> Term:
-        """All buffers at this moment; `held`: the parameters of the rank before ZeRO."""
+    def buffers(self, moment: Moment, held: Term, trained: Term, updates: Recipe) -> Term:
+        """All buffers at this moment; `held`: the parameters of the rank before ZeRO; `trained`: those of them that
+        train, whose gradients `updates` says the width of.
+
+        Buckets hold gradients of what trains alone (PyTorch, torch/nn/parallel/distributed.py:
+        _build_params_for_reducer takes the parameters with requires_grad).
+        """
         parts = [*self._gathered(moment, held), *self._reduced(moment)]
         parts += [
-            self._bucket(bucket, held)
+            self._bucket(bucket, trained, updates)
             for bucket in self.runtime.buckets
             if self.zero_stage in bucket.stages and moment in bucket.moments
         ]
@@ -91,11 +96,12 @@ class Communication:
         """Copies of the gradients that the optimizer's step makes; `updated`: the parameters whose states this rank
         holds.
         """
-        buckets = [self._bucket(copy, updated) for copy in self.runtime.step if self.zero_stage in copy.stages]
+        copied = [copy for copy in self.runtime.step if self.zero_stage in copy.stages]
+        buckets = [self._bucket(copy, updated, self.recipe) for copy in copied]
         return Term.sum("temporary", *(buckets if self.recipe.master_bytes else ()), unit="bytes")
 
-    def _bucket(self, bucket: Bucket, held: Term) -> Term:
-        width = width_of(bucket.copy, self.recipe)
+    def _bucket(self, bucket: Bucket, held: Term, recipe: Recipe) -> Term:
+        width = width_of(bucket.copy, recipe)
         if bucket.whole:
             return copies(bucket.name, width, Term.of("elements", f.whole_bucket_parameters, x=bucket.elements))
         if bucket.elements:

@@ -18,6 +18,7 @@ from tonnage.tape import Adapters, Extent
 
 BITSANDBYTES, KEEPS_NO_INPUT = (0, 50), (0, 44)  # autograd/_functions.py of 0.43, 0.44, 0.45 and 0.46
 QUANTISED = ("attention", "mlp", "mixer")  # parts whose linear layers bitsandbytes replaces
+WITH_EXPERTS = (*QUANTISED, "experts")
 
 
 def adapters_of(plan: TrainingPlan, recipe: Recipe, width: float) -> Adapters | None:
@@ -77,17 +78,24 @@ def adapter_parameters(step: WalkedStep) -> float:
 
 
 def base_weights(
-    stage: Stage, plan: TrainingPlan, shares: Shares, width: float, weights: Term, *, head: bool = False
+    stage: Stage,
+    plan: TrainingPlan,
+    shares: Shares,
+    width: float,
+    weights: Term,
+    *,
+    head: bool = False,
+    experts: bool = False,
 ) -> list[Term]:
-    """The weights that adapters stand beside: those that are quantised, and the rest in 16 bit. `head`: it is
-    quantised too.
+    """The weights that adapters stand beside: those that are quantised, and the rest in 16 bit. `head`, `experts`:
+    these are quantised too.
     """
     if not plan.tuning.base_weights:
         return [copies("base weights", width, weights)]
     terms = []
     for name, quantised in (("quantised base weights", True), ("base weights", False)):
         parts = [
-            Term.product(block.name, "parameters", layer_count(count), _part(block, quantised, shares))
+            Term.product(block.name, "parameters", layer_count(count), _part(block, quantised, shares, experts))
             for block, count in (*stage.layers, *stage.towers)
         ]
         ends = [op for op in (*stage.ops, *stage.tower_ops) if quantised == (head and isinstance(op, Head))]
@@ -113,18 +121,20 @@ def linear_parameters(stage: Stage, shares: Shares) -> Term:
     return Term.sum("linear layers", *parts, unit="parameters")
 
 
-def _part(block: Block, quantised: bool, shares: Shares) -> Term:
-    return Term.sum("one layer", *(share(group, shares) for group in _groups(block, quantised)), unit="parameters")
+def _part(block: Block, quantised: bool, shares: Shares, experts: bool) -> Term:
+    groups = _groups(block, quantised, experts)
+    return Term.sum("one layer", *(share(group, shares) for group in groups), unit="parameters")
 
 
 @lru_cache(maxsize=4096)
 def _linear_groups(block: Block) -> tuple[Group, ...]:
-    return _grouped(weight for weight in block.weights() if weight.linear and weight.part in (*QUANTISED, "experts"))
+    return _grouped(weight for weight in block.weights() if weight.linear and weight.part in WITH_EXPERTS)
 
 
 @lru_cache(maxsize=4096)
-def _groups(block: Block, quantised: bool) -> tuple[Group, ...]:
-    return _grouped(weight for weight in block.weights() if _is_quantised(weight) == quantised)
+def _groups(block: Block, quantised: bool, experts: bool) -> tuple[Group, ...]:
+    parts = WITH_EXPERTS if experts else QUANTISED
+    return _grouped(weight for weight in block.weights() if (weight.linear and weight.part in parts) == quantised)
 
 
 def _grouped(weights: Iterable[Weight]) -> tuple[Group, ...]:
@@ -133,10 +143,6 @@ def _grouped(weights: Iterable[Weight]) -> tuple[Group, ...]:
         cut = (weight.split, weight.heads if weight.split == "kv" else 0)
         totals[cut] = totals.get(cut, 0) + weight.num_parameters
     return tuple(Group(split, heads, count) for (split, heads), count in totals.items())
-
-
-def _is_quantised(weight: Weight) -> bool:
-    return weight.linear and weight.part in QUANTISED
 
 
 def frozen_below(model: Model, plan: TrainingPlan) -> int:

@@ -260,7 +260,7 @@ class States:
 
     def _buffers(self, moment: Moment) -> Term:
         if moment not in self._made_buffers:
-            self._made_buffers[moment] = self.communication.buffers(moment, self.whole)
+            self._made_buffers[moment] = self.communication.buffers(moment, self.whole, self.trained, self.step.updates)
         return self._made_buffers[moment]
 
     def _states(self, name: str, states: tuple[State, ...]) -> Term:
@@ -326,6 +326,7 @@ class States:
             self.step.framework.base_bytes(),
             self.shard if is_sharded else self.whole,
             head=self.runtime.quantises_head,
+            experts=self.runtime.quantises_experts,
         )
         if self.plan.tuning.method == "freeze":
             return Term.sum("weights", *base)

@@ -8,7 +8,8 @@ from tonnage.language import say, say_as, worded
 from tonnage.language.quantities import human
 from tonnage.render.brief.bar import add_bar, memory_parts, peak_of
 from tonnage.render.brief.layout import MAX_LINES, Column, Page, Runs
-from tonnage.render.brief.numbers import count, gib, many, money_column, seconds, seconds_column
+from tonnage.render.brief.numbers import count, gib, many, money_column, seconds, seconds_column, with_band
+from tonnage.render.brief.run import deadline_kept
 from tonnage.render.brief.training import kind_of
 from tonnage.render.brief.words import (
     ASSUMED,
@@ -120,8 +121,15 @@ def verdict_line(document: Mapping[str, Any]) -> Toned:
 
 
 def _backed(document: Mapping[str, Any], line: str) -> Toned:
-    """The line, with what no published run backs: the memory of the best plan, or the rates of its accelerator."""
+    """The line, with what is not sure: a deadline inside the error band, and what no published run backs: the memory
+    of the best plan, or the rates of its accelerator.
+    """
     best, verdict = document["plans"][0], document["best"]["verdict"]
+    band, deadline = best.get("run_seconds_band"), document.get("deadline_seconds")
+    tone: Tone = "good"
+    if band and deadline is not None:
+        kept, is_sure = deadline_kept(best["run_seconds"], band[1], deadline)
+        line, tone = (line, tone) if is_sure else (say("; ").join([line, kept]), "warn")
     others = verdict.get("band_of_others")
     if others and others[1] > verdict["usable_bytes"]:
         high, usable = gib(others[1]), gib(verdict["usable_bytes"])
@@ -130,7 +138,7 @@ def _backed(document: Mapping[str, Any], line: str) -> Toned:
     if not best["measured"]:
         chip = accelerator_of(best["on"])
         return Toned(say("{line}; no published runs on {machine} back it", line=line, machine=chip), "warn")
-    return Toned(line, "good")
+    return Toned(line, tone)
 
 
 def _machines(document: Mapping[str, Any]) -> bool:
@@ -327,13 +335,21 @@ def _why(document: Mapping[str, Any], model: str) -> str:
             usable_bytes=human(near["usable_bytes"], "bytes"),
             by=by,
         )
-    takes = seconds(near["run_seconds"]) if near["run_seconds"] is not None else say("longer")
+    takes = _takes(near, document.get("deadline_seconds"))
     costs = human(near["cost"], "USD") if near["cost"] is not None else say("an unknown sum")
     if binds == "price":
         return say(
             "no price is known of any machine that carries {model}: give --price-per-accelerator-hour", model=model
         )
     return _limited(binds, [_said(question, name) for name in LIMITS if name in question], (model, on, takes, costs))
+
+
+def _takes(near: Mapping[str, Any], deadline: float | None) -> str:
+    """The time of the nearest plan, with its error band where that reaches the deadline."""
+    if near["run_seconds"] is None:
+        return say("longer")
+    band = near.get("run_seconds_band")
+    return with_band(near["run_seconds"], band if band and deadline is not None and band[0] <= deadline else None)
 
 
 def _limited(binds: str, limits: list[str], nearest: tuple[str, str, str, str]) -> str:

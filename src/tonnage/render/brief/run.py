@@ -16,14 +16,8 @@ def limits_kept(document: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
     """
     run, question, most = document.get("run", {}), document["question"], _most(document)
     if run.get("deadline_met"):
-        taken, deadline = run["seconds"]["value"], value_of(question, "deadline_seconds")
-        limit, unit = target(deadline), seconds_unit(deadline)
-        unit = unit if taken >= unit[0] else seconds_unit(taken)
-        found, high = in_unit(taken, unit), in_unit(taken * most, unit)
-        if taken * most <= deadline:
-            yield say("meets the deadline: {found} of {limit}", found=found, limit=limit), True
-        else:
-            yield say("deadline tight: {found} of {limit}, up to {high}", found=found, limit=limit, high=high), False
+        taken = run["seconds"]["value"]
+        yield deadline_kept(taken, taken * most, value_of(question, "deadline_seconds"))
     if run.get("budget_met"):
         spent, budget, unit_of_budget = _budget(document)
         limit = amount(budget, unit_of_budget)
@@ -35,6 +29,18 @@ def limits_kept(document: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
             yield say("meets the budget: {found} of {limit}", found=found, limit=limit), True
         else:
             yield say("budget tight: {found} of {limit}, up to {high}", found=found, limit=limit, high=high), False
+
+
+def deadline_kept(taken: float, most: float, deadline: float) -> tuple[str, bool]:
+    """That a run of `taken` seconds keeps its deadline [seconds], and whether that is sure: also where it takes `most`,
+    the high end of the error band.
+    """
+    limit, unit = target(deadline), seconds_unit(deadline)
+    unit = unit if taken >= unit[0] else seconds_unit(taken)
+    found, high = in_unit(taken, unit), in_unit(most, unit)
+    if most <= deadline:
+        return say("meets the deadline: {found} of {limit}", found=found, limit=limit), True
+    return say("deadline tight: {found} of {limit}, up to {high}", found=found, limit=limit, high=high), False
 
 
 def missed_text(document: Mapping[str, Any]) -> str:

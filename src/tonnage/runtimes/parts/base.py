@@ -186,6 +186,9 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     trains: tuple[str, ...] = ()
     #: Whether the head is quantised with the layers of a 4-bit base.
     quantises_head: bool = False
+    #: Whether routed experts are quantised with the layers of a 4-bit base; bitsandbytes alone replaces linear layers,
+    #: and transformers 5 holds the experts of a layer in one parameter.
+    quantises_experts: bool = False
     #: What its own scripts recompute in backward.
     recompute: str = "none"
     #: Model types for which it can take Liger Kernel.

@@ -7,6 +7,8 @@ unsloth/kernels/{rms_layernorm,rope_embedding,fast_lora,utils}.py.
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from tonnage.ops import MLP
 from tonnage.tape import CODES, TENSOR, TOKEN, Adapters, Code, Extent, Held, Pass, Tensor, Work
 from tonnage.tape.tape import Gradients, Slot
@@ -102,6 +104,8 @@ class Unsloth(Fused):
         is_module: bool = True,
     ) -> Tensor:
         adapters = self.adapters
+        if adapters is not None and adapters.base and weights[0].split == "expert":
+            return self._of_experts(name, x, weights, out, extent, adapters)
         plain = any(weight.is_bias for weight in weights) or not is_module or not self._adapts(name)
         if adapters is None or plain or adapters.dropout or adapters.magnitudes:
             return super().linear(name, x, weights, out, extent, is_module=is_module)
@@ -118,6 +122,16 @@ class Unsloth(Fused):
 
             self.note("lora", [product], [x, *low], [x], derivative)
             return product
+
+    def _of_experts(
+        self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent, adapters: Adapters
+    ) -> Tensor:
+        """A projection of all experts in 4 bits: whole for its product, and again for the gradient of its input
+        (unsloth_zoo, temporary_patches/moe_utils_bnb4bit.py, gpt_oss_grouped_qlora.py).
+        """
+        with self.inside(name):
+            matrices = [self.weight(*weight[:3]) for weight in weights if not weight.is_bias]
+            return self.times_dequantised(x, matrices, out, extent, replace(adapters, keeps=False, copies=False))
 
     def _lora(self, columns: float, rows: float, adapters: Adapters) -> list[Tensor]:
         return [self.parameter(elements * adapters.rank, adapters.width, "replicated") for elements in (columns, rows)]

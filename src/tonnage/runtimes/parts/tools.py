@@ -190,6 +190,7 @@ _MINDSPEED = Message(
     "it patches Megatron-LM for Ascend, and is estimated as Megatron-core: what its fused operators keep, and what "
     "torch_npu holds beside tensors, nobody published"
 )
+_NEMO_RL = Message("it is estimated on its DTensor policy, its default; its Megatron policy is {--runtime} megatron")
 TOOLS: Mapping[str, Tool] = {
     tool.name: tool
     for tool in (
@@ -251,6 +252,14 @@ TOOLS: Mapping[str, Tool] = {
             source="verl 0.9.1, verl/trainer/config: actor.strategy fsdp",
             runtime=UNDER_FSDP,
             model_code="transformers",
+        ),
+        Tool(
+            name="nemo-rl",
+            title="NeMo-RL",
+            source="NeMo-RL, examples/configs/grpo_math_1B.yaml: policy.dtensor_cfg.enabled true",
+            runtime=UNDER_FSDP,
+            model_code="transformers",
+            differs=_NEMO_RL,
         ),
         Tool(
             name="openrlhf",

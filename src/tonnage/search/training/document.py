@@ -2,21 +2,30 @@
 
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
 from tonnage.architectures import Model
 from tonnage.documents.document import builtins
 from tonnage.documents.plan import FrontDocument, PlansDocument, RemovedDocument, TrainingPlanDocument
 from tonnage.documents.question import Entry
 from tonnage.estimate.advice.moves import flags_of
 from tonnage.estimate.hardware.rates import rates
-from tonnage.estimate.inputs import Question
+from tonnage.estimate.inputs import Question, today
+from tonnage.estimate.options.tools import RunOfTool, run_of_tool, tool_notes
 from tonnage.estimate.step.objective import TIMED
 from tonnage.kernel.message import Message, joined, listed
+from tonnage.question.amounts import deadline_seconds
+from tonnage.runtimes import has_training_runtime, training_runtime
+from tonnage.runtimes.parts.tools import PLAIN
 from tonnage.search.training.launch.settings import launch_lacks, launch_settings
+from tonnage.search.training.machines import fleets
 from tonnage.search.training.options import TrainingQuestion
 from tonnage.search.training.plan import Planned, Plans, plan_training
 from tonnage.search.training.post_training import plan_post_training
 
 SAME = 1e-3  # a share of less than that is no difference that an estimate can see
+SEARCHED = ("micro_batch_size", "num_microbatches", "recompute")  # a tool's own values of these are no limits
 NOT_OF_RUN = ("sequence_length", "global_batch_size", "num_microbatches", "data_parallel_size")
 
 
@@ -26,7 +35,7 @@ def document_of(result: Plans, question: TrainingQuestion) -> PlansDocument:
         _row(result.model, one, _beats(one, result.plans[at + 1], result) if at + 1 < len(result.plans) else "")
         for at, one in enumerate(result.plans)
     ]
-    searched = result.searched
+    searched, deadline = result.searched, deadline_seconds(question.run.deadline, today())
     return PlansDocument(
         question=_question(result, question),
         goal=result.objective,
@@ -44,6 +53,7 @@ def document_of(result: Plans, question: TrainingQuestion) -> PlansDocument:
         nearest=_row(result.model, result.nearest, "") if result.nearest else None,
         best=result.plans[0].answer.document if result.plans else None,
         warnings=_warnings(result),
+        deadline_seconds=UNSET if deadline is None else deadline,
     )
 
 
@@ -79,7 +89,17 @@ def _row(model: Model, one: Planned, beats: str) -> TrainingPlanDocument:
         beats=beats,
         price=price.value if price else None,
         measured=rates().of(one.machine.accelerator.generation)[1],
+        run_seconds_band=_run_band(one),
     )
+
+
+def _run_band(one: Planned) -> tuple[float, float] | UnsetType:
+    """Seconds of the whole run at the ends of the error band of a step, where a deadline is given."""
+    run, step = one.answer.run, one.answer.step_time
+    if "deadline" not in one.of_run or run is None or not run.seconds or not run.step_time_band or step is None:
+        return UNSET
+    low, high = (end / step.value * run.seconds.value for end in run.step_time_band)
+    return low, high
 
 
 def _chosen_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -222,6 +242,33 @@ class TrainingPlans:
 
 def answer(model: Model, question: TrainingQuestion) -> TrainingPlans:
     """Search, and return the plans with their document."""
+    question, notes = _of_tool(model, question)
     search = plan_post_training if (question.options.objective or "sft") in TIMED else plan_training
     result = search(model, question)
-    return TrainingPlans(result, document_of(result, question))
+    document = document_of(result, question)
+    return TrainingPlans(result, replace(document, warnings=[*notes, *document.warnings]))
+
+
+def _of_tool(model: Model, question: TrainingQuestion) -> tuple[TrainingQuestion, list[str]]:
+    """The question about the runtime of a tool that is named, with the tool's own values of what is not searched."""
+    if question.options.runtime is None or has_training_runtime(question.options.runtime):
+        return question, []
+    machine = fleets(question.on, question.search.max_accelerators)[0].machines[-1]
+    run = run_of_tool(model, machine, question.options)
+    if run is None:
+        return question, []
+    own = {name: value for name, value in run.own.items() if name not in (*SEARCHED, *question.vary)}
+    options = replace(run.options, **dict.fromkeys(set(run.own) - set(own)))
+    several = training_runtime(options.runtime or PLAIN).on_several if machine.size > 1 else None
+    notes = tool_notes(RunOfTool(run.tool, options, own), several.runtime if several else str(options.runtime))
+    if several:
+        others = listed([name for name in run.tool.runtimes if max(training_runtime(name).zero_stages) > 0], "and")
+        notes.insert(
+            0,
+            Message(
+                "{tool} runs on {others} too: name one as {--runtime} to search it.",
+                tool=run.tool.title,
+                others=others,
+            ),
+        )
+    return replace(question, options=options), notes
