@@ -248,3 +248,49 @@ def test_several_engines_are_written_for_a_cluster():
         container = document["spec"]["template"]["spec"]["containers"][0]
         assert container["image"].startswith(image)
         assert (container.get("command") or container["args"])[0] in ("python", "-m")
+
+
+APART = {"model": "deepseek-v3", "on": "4x8xh200", "tensor_parallel_size": 8, "prefill_replicas": 1}
+
+
+@pytest.mark.parametrize(
+    ("engine", "program"), [("sglang", "python"), ("vllm", "vllm"), ("tensorrt-llm", "trtllm-serve")]
+)
+def test_each_task_of_an_array_starts_the_server_of_its_own_role_and_no_other(tmp_path, engine, program):
+    """One prefill and three decode servers are tasks 0 to 3; the router is left to who knows the nodes."""
+    if shutil.which("bash") is None:
+        pytest.skip("no bash")
+    text = export("sbatch", "serve", {**APART, "engine": engine}).text
+    assert "#SBATCH --array=0-3\n" in text
+    stub = tmp_path / program
+    stub.write_text('#!/bin/bash\necho "$@"\n')
+    stub.chmod(0o755)
+    roles = []
+    for task in range(4):
+        done = subprocess.run(
+            ["bash", "-s"],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=tmp_path,
+            env={"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_ARRAY_TASK_ID": str(task)},
+        )
+        (started,) = done.stdout.splitlines()
+        roles.append("prefill" if re.search(r"mode prefill|kv_producer|prefill\.yml", started) else "decode")
+    assert roles == ["prefill", "decode", "decode", "decode"]
+    assert not re.search(r"^[^#\n].*(router|disaggregated)", text, re.MULTILINE)
+
+
+def test_what_slurm_starts_apart_is_read_as_one_plan():
+    text = export("sbatch", "serve", {**APART, "engine": "sglang"}).text
+    question = understood(text_source(text, "x.sbatch")).question
+    assert question["prefill_replicas"] == 1 and question["on"] == "4x8xh200"
+    over_nodes = export("sbatch", "serve", {**APART, "engine": "sglang", "on": "8x8xh100", "tensor_parallel_size": 16})
+    assert "--nodes=2\n" in over_nodes.text and over_nodes.text.count("srun bash -c") == 2
+
+
+@pytest.mark.parametrize("form", ["kubernetes", "kserve", "skypilot"])
+def test_what_starts_one_command_refuses_roles_and_names_what_starts_them(form):
+    with pytest.raises(InvalidInput, match=f"{form} starts one. Export dynamo for Kubernetes"):
+        export(form, "serve", APART)

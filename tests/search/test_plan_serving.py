@@ -100,6 +100,39 @@ def test_arrivals_and_prompts_apart_are_what_serve_says_of_them():
         assert held.requests_per_second.value == pytest.approx(plan.requests, rel=1e-6)
 
 
+def test_a_plan_with_prefill_replicas_that_meets_its_targets_serves_all_users_that_were_asked_about():
+    """Their waits are in TTFT, and the caches of the decode replicas alone hold them: 200 users / 3 are 67."""
+    targets = {"ttft": "3s", "tpot": "50ms", "input_tokens": 4096, "output_tokens": 1024}
+    found = tonnage.plan_serving(
+        "qwen3-32b", on="8xH100-SXM-80GB", concurrency=200, vary="disaggregation", **targets
+    ).plans
+    plan = next(plan for plan in found if plan.layout.prefill)
+    decode = plan.layout.replicas - plan.layout.prefill
+    assert plan.fullest == -(-200 // decode)
+    answer = tonnage.serve(
+        "qwen3-32b",
+        on="8xH100-SXM-80GB",
+        concurrency=200,
+        weights=plan.config.stored,
+        tensor_parallel_size=plan.config.sizes.tensor,
+        pipeline_parallel_size=plan.config.sizes.pipeline,
+        prefill_replicas=plan.layout.prefill,
+        advice=False,
+        **targets,
+    )
+    assert answer.needed_bytes == pytest.approx(plan.needed_bytes, abs=1)
+    assert answer.serving.service_level.met and answer.serving.users_at_service_level.value >= 200
+    assert answer.serving.ttft_seconds.value == pytest.approx(plan.ttft, rel=1e-6)
+
+
+def test_users_who_run_at_once_are_not_said_to_be_all_within_the_targets(capsys):
+    """16 run at once of 200, whose TPOT is met; nobody limits how long they wait."""
+    words = "plan --serve qwen3-32b --on 8xh100 --prefill-replicas 1 --users 200 --input 4k --output 1k --tpot 50ms"
+    assert main([*words.split(), "--max-num-seqs", "16"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "TPOT met" in text and "within the targets" not in text
+
+
 def test_a_number_of_prefill_replicas_that_is_given_is_held():
     found = tonnage.plan_serving(
         "llama-3.1-8b", on="4xH100-SXM-80GB", concurrency=16, prefill_replicas=1, kv_transfer="mooncake", **SHORT

@@ -41,7 +41,8 @@ class SimulatedDocument(Struct, Generic[Figure], kw_only=True, forbid_unknown_fi
 
 class SplitDocument(Struct, Generic[Figure], kw_only=True, forbid_unknown_fields=True):
     """Replicas of which some compute prompts alone and the others answer: the times and rates of the answer are these;
-    null where the queue grows without end. `transfer_seconds`: of a prompt's cache between them, which is in TTFT.
+    null where the queue grows without end. `transfer_seconds`: of a prompt's cache between them, and
+    `decode_wait_seconds`: until a decode replica gives the first token, are in TTFT.
     """
 
     prefill_replicas: int
@@ -50,6 +51,7 @@ class SplitDocument(Struct, Generic[Figure], kw_only=True, forbid_unknown_fields
     tpot_seconds: Figure | None
     end_to_end_seconds: Figure | None
     transfer_seconds: Figure | None
+    decode_wait_seconds: Figure | None
     tokens_per_second: Figure | None
     requests_per_second: Figure | None
     largest_rate: Figure | None

@@ -63,11 +63,88 @@ def test_a_simulation_of_them_is_refused_since_it_would_be_of_replicas_that_do_b
         served(**more)
 
 
+ONE_DECODES = {
+    "on": "4xh100", "tensor_parallel_size": 1, "prefill_replicas": 3, "input_tokens": 2048, "output_tokens": 500
+}  # fmt: skip
+
+
+def test_users_stay_on_the_replicas_that_decode_so_that_their_caches_hold_the_room():
+    """131,072 bytes of cache a token x 2,548 tokens, of 4 users who share one decode replica, and of 2 who share two:
+    blocks of 16 tokens hold 2,560.
+    """
+    four, two = (
+        tonnage.serve("llama-3.1-8b", **{**ONE_DECODES, "prefill_replicas": prefill, "concurrency": 4}, advice=False)
+        for prefill in (3, 2)
+    )
+    assert four.question["concurrency_per_replica"].value == 4 and two.question["concurrency_per_replica"].value == 2
+    assert four.needed_bytes - two.needed_bytes == 2 * 2560 * 131_072
+    assert two.serving.concurrency.value == 2 * four.serving.concurrency.value, "of two caches and of one"
+    nobody = tonnage.serve("llama-3.1-8b", **{**ONE_DECODES, "prefill_replicas": 1}, advice=False)
+    assert nobody.question["concurrency"].value == 3, "one on each replica that decodes"
+
+
+def test_more_users_than_the_decode_replicas_hold_do_not_fit_as_on_one_replica_that_does_both():
+    held = tonnage.serve("llama-3.1-8b", **ONE_DECODES, advice=False).serving.concurrency.value
+    apart = tonnage.serve("llama-3.1-8b", **ONE_DECODES, concurrency=int(held) + 1, advice=False)
+    alone = {"on": "h100", "prefill_replicas": None}
+    both = tonnage.serve("llama-3.1-8b", **{**ONE_DECODES, **alone}, concurrency=int(held) + 1, advice=False)
+    assert held == both.serving.concurrency.value
+    assert apart.needed_bytes == both.needed_bytes and apart.fits is both.fits is not True
+
+
+def test_the_most_users_are_those_of_the_decode_replicas_with_limits_and_without():
+    """Within limits as `serve` answers for the same users."""
+    alone = {name: value for name, value in ONE_DECODES.items() if name != "prefill_replicas"} | {"on": "h100"}
+    apart, both = (tonnage.maximum("users", "llama-3.1-8b", **said) for said in (ONE_DECODES, alone))
+    assert apart.value == both.value
+    limited = tonnage.maximum("users", "llama-3.1-8b", **ONE_DECODES, ttft=0.5, tpot=0.03).found.by_estimate
+    within = [
+        tonnage.serve("llama-3.1-8b", **ONE_DECODES, concurrency=users, ttft=0.5, tpot=0.03, advice=False)
+        for users in (limited, limited + 1)
+    ]
+    assert within[0].serving.service_level.met
+    assert not within[1].serving.service_level.met or limited == within[1].serving.concurrency.value
+
+
+CROWDED = [
+    {"concurrency": 400},  # the four prefill replicas are the limit
+    {"concurrency": 64, "prefill_replicas": 7, "max_num_seqs": 16},  # the decode replica is, which runs 16 at once
+    {"concurrency": 8},
+]
+
+
+@pytest.mark.parametrize("load", CROWDED)
+def test_users_are_the_rate_times_the_time_of_an_answer_which_is_its_ttft_and_its_later_tokens(load):
+    """Little's law: L = lambda W."""
+    serving = served(**load).serving
+    later = 299 * serving.tpot_seconds.value
+    assert serving.end_to_end_seconds.value == pytest.approx(serving.ttft_seconds.value + later, rel=1e-6)
+    rate = serving.requests_per_second.value
+    assert rate * serving.end_to_end_seconds.value == pytest.approx(load["concurrency"], rel=1e-4)
+    assert serving.tokens_per_second.value == pytest.approx(rate * 300)
+
+
+def test_users_beyond_what_the_replicas_answer_wait_for_the_kind_that_is_the_limit(capsys):
+    by_prefill, by_decode, few = (served(**load).serving for load in CROWDED)
+    waits = [serving.split.decode_wait_seconds.value for serving in (by_prefill, by_decode, few)]
+    assert by_prefill.requests_per_second.value == pytest.approx(by_prefill.largest_rate.value, rel=1e-3)
+    assert waits[0] < 0.1 and by_prefill.ttft_seconds.value > 1
+    assert waits[1] > 0.9 * by_decode.ttft_seconds.value > 1
+    assert waits[2] < 0.03, "for a pass to end, and for the one with the first token"
+    words = "serve llama-3.1-8b --on 8xh100 --tp 1 --input 4k --output 300 --prefill-replicas"
+    texts = []
+    for said in ("4 --users 400", "7 --users 64 --max-num-seqs 16", "4 --users 8"):
+        main(f"{words} {said}".split())
+        texts.append(" ".join(capsys.readouterr().out.split()))
+    assert "of waiting for a prefill replica" in texts[0] and "of waiting for a decode replica" in texts[1]
+    assert "of waiting for" not in texts[2]
+
+
 def test_the_text_names_the_replicas_and_how_each_is_started(capsys):
     words = "serve llama-3.1-8b --on 8xh100 --tp 1 --users 100 --input 4k --output 300 --prefill-replicas 4"
     assert main(words.split()) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "for 13 requests of 4,396 tokens on each replica" in text
+    assert "for 25 requests of 4,396 tokens on each decode replica" in text
     assert "replicas: 4 prefill, 4 decode" in text
     assert "KV cache where answers are decoded for 1.80 M tokens" in text
     assert '"kv_role":"kv_producer"' in text

@@ -123,7 +123,7 @@ def serve(
         bill=service.bill,
         serving=replace(
             service.figures,
-            **serving_figures(model, memory, plan, cluster, usable),
+            **serving_figures(model, memory, plan, cluster, usable, wanted.prefill_replicas),
             **load_figures(memory, plan, cluster, rate("storage_read_bandwidth", options.storage_read_bandwidth)),
         ),
         advice=tuple(advice.moves),

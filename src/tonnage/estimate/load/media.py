@@ -28,8 +28,10 @@ KNOWN_SOUNDS = "Qwen2-Audio, Qwen2.5-Omni, Qwen3-Omni, Voxtral, Gemma 3n, Gemma 
 
 
 def with_load(model: Model, options: ServingOptions, load: LoadOptions) -> ServingOptions:
-    """The options with what the plan reads of the load: images and sounds, and lengths where answers are denoised."""
-    options = with_media(model, options, load)
+    """The options with what the plan reads of the load: images and sounds, replicas that compute prompts alone, and
+    lengths where answers are denoised.
+    """
+    options = replace(with_media(model, options, load), replicas_of_prompts=load.prefill_replicas or 0)
     if model.diffusion is None:
         return options
     stated = lengths(model, options, load)

@@ -10,6 +10,7 @@ from tonnage.architectures import Model
 from tonnage.documents.serving import Percentile
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving.plans import decode_replicas
 from tonnage.formulas.load import prefix_tokens
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, NotApplicable, shown
 from tonnage.kernel.message import Message, listed, option_name
@@ -357,8 +358,9 @@ def _arriving(
                 "burstiness",
                 ("request_rate", "trace"),
             )
-        total = options.concurrency or replicas
-        busy = min(replicas, total)
+        answering = decode_replicas(replicas, load.prefill_replicas)
+        total = options.concurrency or answering
+        busy = min(answering, total)
         return replace(form, concurrency=total / busy if total % busy else total // busy), busy
     rate = q.put("request_rate", _ranged("request_rate", load.request_rate, 1e-9, 1e9), "given")
     burst = 1.0

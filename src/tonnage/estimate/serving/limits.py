@@ -216,10 +216,10 @@ def _over(model: Model, plan: ServingPlan, cluster: Cluster, usable: int, *, saf
 
 
 def request_figures(
-    model: Model, plan: ServingPlan, cluster: Cluster, memory: ServingMemory, usable: int
+    model: Model, plan: ServingPlan, cluster: Cluster, memory: ServingMemory, usable: int, copies: int
 ) -> dict[str, Term]:
-    """How many requests, and tokens of cache, fit beside everything else, of all replicas. `safe_concurrency` where
-    an error band is known.
+    """How many requests, and tokens of cache, fit beside everything else, of all `copies` of a replica.
+    `safe_concurrency` where an error band is known.
     """
     held = [rank for rank in memory.ranks if rank.per_request.value]
     if not held:
@@ -229,7 +229,7 @@ def request_figures(
     ]
     pool, rank = min(pools, key=lambda pair: pair[0].value / pair[1].per_request.value)
     size = rank.per_request.value
-    replicas = Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size * plan.attention_data_parallel_size)
+    replicas = Term.of("replicas", g.replicas, n_copies=copies * plan.attention_data_parallel_size)
     engine = serving_runtime(plan.engine, plan.engine_version)
     count = most_requests(model, plan, cluster, memory, usable)
     of_replica = Term.of(

@@ -170,11 +170,20 @@ def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
 
 
 def _concurrency(replicas: int, o: ServingOptions, q: Question) -> int:
-    """Requests of one replica: the fullest, where they do not divide."""
-    total = q.take("concurrency", o.concurrency, replicas, "default", "one request on each replica at a time")
+    """Requests of one replica: the fullest, where they do not divide. Where prompts have replicas of their own,
+    requests stay on the others, whose caches hold them until they are answered.
+    """
+    decode = decode_replicas(replicas, o.replicas_of_prompts)
+    total = q.take("concurrency", o.concurrency, decode, "default", "one request on each replica at a time")
     if replicas == 1:
         return total
-    return q.put("concurrency_per_replica", -(-total // replicas), "default", "concurrency / replicas, rounded up")
+    why = "concurrency / decode replicas, rounded up" if decode < replicas else "concurrency / replicas, rounded up"
+    return q.put("concurrency_per_replica", -(-total // decode), "default", why)
+
+
+def decode_replicas(replicas: int, of_prompts: int | None) -> int:
+    """Replicas that users share: all but those that compute prompts alone. At least 1, as no plan has fewer."""
+    return max(replicas - (of_prompts or 0), 1)
 
 
 def _put_limits(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster, q: Question) -> None:
@@ -420,9 +429,11 @@ def _unsharded(model: ByIdentity, plan: ServingPlan) -> dict[str, Term]:
 
 
 def serving_figures(
-    model: Model, memory: ServingMemory, plan: ServingPlan, cluster: Cluster, usable: int
+    model: Model, memory: ServingMemory, plan: ServingPlan, cluster: Cluster, usable: int, of_prompts: int | None = None
 ) -> dict[str, Term]:
-    """The cache of a token and of a request before any sharding, and how many requests fit beside everything else."""
+    """The cache of a token and of a request before any sharding, and how many requests fit beside everything else.
+    `of_prompts`: replicas that compute prompts alone, where no request stays.
+    """
     alone = plan.with_fields(
         concurrency=1,
         tensor_parallel_size=1,
@@ -438,4 +449,5 @@ def serving_figures(
     figures = dict(_unsharded(ByIdentity(model), alone))
     if memory.host is not None:
         figures["host_memory"] = memory.host
-    return figures | request_figures(model, plan, cluster, memory, usable)
+    replicas = decode_replicas(int(plan.data_parallel_size), of_prompts)
+    return figures | request_figures(model, plan, cluster, memory, usable, replicas)

@@ -112,7 +112,7 @@ def _largest(at: WaitsAt, replica_load: ReplicaLoad, served: ServingTimes) -> fl
     return (
         largest_rate(at, replica_load, served.largest_rate)
         if replica_load.is_open
-        else _most_users(at, replica_load, served)
+        else most_users(at, replica_load, served.steady.places)
     )
 
 
@@ -138,12 +138,12 @@ def _waits(replica: Replica, replica_load: ReplicaLoad) -> WaitsAt:
     return at
 
 
-def _most_users(at: WaitsAt, replica_load: ReplicaLoad, served: ServingTimes) -> int:
-    """The most users of one replica within the limits: doubled until one is past them, then halved towards; so it is
-    known of this number and of one more. Without a limit on the first token, those who wait do not count: no more
-    than run at once.
+def most_users(at: WaitsAt, replica_load: ReplicaLoad, places: float) -> int:
+    """The most users, of one replica or of all whose `places` these are, within the limits: doubled until one is past
+    them, then halved towards; so it is known of this number and of one more. Without a limit on the first token, those
+    who wait do not count: no more than run at once.
     """
-    most = MOST_USERS if replica_load.ttft is not None else max(floor(served.steady.places), 1)
+    most = MOST_USERS if replica_load.ttft is not None else max(floor(places), 1)
     low, high = 0, 1
     while high <= most and not at(high).over(replica_load):
         low, high = high, high * 2

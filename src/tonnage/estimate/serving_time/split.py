@@ -18,7 +18,14 @@ from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.load.shape import between, where
 from tonnage.estimate.serving_time.kv_tier import cache_bytes
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
-from tonnage.estimate.serving_time.service_level import STEP, Waits, largest_rate, level_document, warn_of_limits
+from tonnage.estimate.serving_time.service_level import (
+    STEP,
+    Waits,
+    largest_rate,
+    level_document,
+    most_users,
+    warn_of_limits,
+)
 from tonnage.estimate.serving_time.speed import Speed
 from tonnage.estimate.serving_time.times import around_seconds, pass_time, policy
 from tonnage.estimate.serving_time.work import Work
@@ -61,8 +68,8 @@ class Side(NamedTuple):
 
 
 class SplitTimes(Struct, frozen=True, kw_only=True):
-    """Means, in seconds and a second of all replicas together. `transfer_seconds`: of a prompt's cache, which is in
-    TTFT.
+    """Means, in seconds and a second of all replicas together; the answer takes TTFT and its later tokens.
+    `transfer_seconds`: of a prompt's cache, which is in TTFT.
     """
 
     ttft_seconds: Number
@@ -75,8 +82,15 @@ class SplitTimes(Struct, frozen=True, kw_only=True):
     #: Of TTFT: prefill and its queue, and what lies outside of passes.
     prefill_seconds: Number
     overhead_seconds: Number
+    #: Of TTFT: until a decode replica, which has all of the prompt's cache, has a place and gives the first token.
+    decode_wait_seconds: Number
     #: Of a prompt's cache, that a rank sends.
     transfer_bytes: Number
+
+    @property
+    def waits(self) -> Waits:
+        """What is held against limits."""
+        return Waits(float(self.ttft_seconds), float(self.tpot_seconds))
 
 
 def split_times(
@@ -98,8 +112,7 @@ def split_times(
     pools = _Split(model, prompts, answers, load, rates or serving_rates(), transfer)
     if load.requests_per_second is not None:
         return pools.at(load.requests_per_second)
-    users = load.concurrency or 1
-    return pools.at(_rate_of(lambda rate: users / pools.at(rate).end_to_end_seconds - rate, pools.largest))
+    return pools.of(load.concurrency or 1)
 
 
 def _rate_of(excess: Callable[[Number], Number], most: Number) -> Number:
@@ -135,8 +148,10 @@ class _Split:
         self.loads = (replace(alone, output_tokens=1), replace(alone, cached_tokens=load.input_tokens - 1))
         self.sent = self._sent(self.passes[0].works, prompts)
         self.transfer = self._transfer(prompts, transfer)
-        first, second = (self._steady(n, 1e-9).largest_rate * side.replicas for n, side in enumerate(self.sides))
-        self.largest = minimum(first, second) * (1 - 1e-6)
+        idle = [self._steady(n, 1e-9) for n in range(len(self.sides))]
+        first, second = (one.largest_rate * side.replicas for one, side in zip(idle, self.sides, strict=True))
+        self.largest, self.waits_for_prefill = minimum(first, second) * (1 - 1e-6), first <= second
+        self.places = idle[1].places * answers.replicas
 
     def _steady(self, n: int, rate: Number):  # type: ignore[no-untyped-def]
         return steady(self.passes[n], self.rules[n], replace(self.loads[n], requests_per_second=rate))
@@ -157,22 +172,35 @@ class _Split:
         """Bytes of a prompt's cache that a rank sends."""
         return cache_bytes(works, self.load.input_tokens, side.plan)
 
-    def at(self, rate: Number) -> SplitTimes:
-        """At so many requests a second."""
+    def of(self, users: Number) -> SplitTimes:
+        """With so many users, of whom each sends the next request when an answer ends."""
+        return self.at(_rate_of(lambda rate: users / self.at(rate).end_to_end_seconds - rate, self.largest), users)
+
+    def at(self, rate: Number, users: Number | None = None) -> SplitTimes:
+        """At so many requests a second. `users`: who send them; those beyond what the replicas have inside at their
+        largest rate wait for the kind that is the limit (Little1961: users = rate x time of an answer).
+        """
         first, second = (self._steady(n, rate / side.replicas) for n, side in enumerate(self.sides))
         _, answer = mean_lengths(self.load)
         overhead = around_seconds(self.passes[0], first.tpot)
-        ttft = first.ttft + self.transfer + overhead
+        later = h.later_tokens_seconds.evaluate(O=answer, tau=second.tpot)
+        inside = first.ttft + self.transfer + overhead + second.ttft + later
+        beyond = 0 if users is None else maximum(users / rate - inside, 0)
+        beyond = where(beyond > 1e-6 * inside, beyond, 0)  # what is left of the search for the rate is no wait
+        prefill = first.ttft + where(self.waits_for_prefill, beyond, 0)
+        decode = second.ttft + where(self.waits_for_prefill, 0, beyond)
+        ttft = prefill + self.transfer + overhead + decode
         return SplitTimes(
             ttft_seconds=ttft,
             tpot_seconds=second.tpot,
-            end_to_end_seconds=ttft + second.ttft + h.later_tokens_seconds.evaluate(O=answer, tau=second.tpot),
+            end_to_end_seconds=ttft + later,
             requests_per_second=rate,
             output_tokens_per_second=h.answered_tokens_per_second.evaluate(X=rate, O=answer),
             transfer_seconds=self.transfer,
             largest_rate=self.largest,
-            prefill_seconds=first.ttft,
+            prefill_seconds=prefill,
             overhead_seconds=overhead,
+            decode_wait_seconds=decode,
             transfer_bytes=self.sent,
         )
 
@@ -285,6 +313,7 @@ def split_figures(split: SplitReplicas) -> SplitDocument[Term]:
     """Figures of the block `split`; times are null where the queue grows without end."""
     terms = {name: _term(split, name) for name in NAMES} | {"ttft_seconds": _ttft(split)}
     terms["transfer_seconds"] = _transfer_term(split)
+    terms["decode_wait_seconds"] = _decode_wait(split) if terms["ttft_seconds"] else None
     return SplitDocument(prefill_replicas=split.prefill, decode_replicas=split.decode, **terms)
 
 
@@ -295,15 +324,22 @@ def _term(split: SplitReplicas, name: str) -> Term | None:
 
 
 def _ttft(split: SplitReplicas) -> Term | None:
-    """TTFT with its parts: prefill with its queue, the cache on its way, and what lies outside of passes."""
+    """TTFT with its parts: prefill with its queue, the cache on its way, the wait for a decode replica and its first
+    pass, and what lies outside of passes.
+    """
     if not isfinite(float(split.times.ttft_seconds)):
         return None
     return Term.sum(
         TTFT,
         _by("prefill and its queue", float(split.times.prefill_seconds), "seconds", split),
         _transfer_term(split),
+        _decode_wait(split),
         _by("request overhead", float(split.times.overhead_seconds), "seconds", split),
     )
+
+
+def _decode_wait(split: SplitReplicas) -> Term:
+    return _by("wait for a decode replica", float(split.times.decode_wait_seconds), "seconds", split)
 
 
 def _transfer_term(split: SplitReplicas) -> Term:
@@ -373,33 +409,35 @@ def speed_of_split(split: SplitReplicas, speed: Speed, plan: ServingPlan, cluste
 
 
 def split_service_level(split: SplitReplicas, replica_load: ReplicaLoad, question: Question) -> dict[str, Any]:
-    """Fields of a ServingDocument as those of `service_level`, of replicas that share their work so; the users of a
-    rate are those who are inside at once.
-    """
+    """Fields of a ServingDocument as those of `service_level`, of replicas that share their work so."""
     if not replica_load.limited:
         if replica_load.is_open and split.times.ttft_seconds == float("inf"):
             _warn_of_overload(split, question)
         return {}
 
-    def at(rate: float) -> Waits:
-        held = split.rates.at(rate)
-        return Waits(float(held.ttft_seconds), float(held.tpot_seconds))
+    is_open = replica_load.is_open
 
-    waits = Waits(float(split.times.ttft_seconds), float(split.times.tpot_seconds))
+    def at(load: float) -> Waits:
+        return (split.rates.at if is_open else split.rates.of)(load).waits
+
+    waits = split.times.waits
     bound = waits.over(replica_load)
-    most = largest_rate(at, replica_load, float(split.rates.largest))
+    largest = (
+        largest_rate(at, replica_load, float(split.rates.largest))
+        if is_open
+        else most_users(at, replica_load, float(split.rates.places))
+    )
+    most = largest if is_open or not largest else float(split.rates.of(largest).requests_per_second)
     figures: dict[str, Any] = {
         "service_level": level_document(waits, bound, replica_load),
         "rate_at_service_level": _by("requests per second within the limits", most, "requests/s", split),
     }
-    users = 0
-    if not replica_load.is_open:
-        users = int(most * float(split.rates.at(most).end_to_end_seconds)) if most else 0
+    if not is_open:
         figures["users_at_service_level"] = _by(
-            Message("{what} within the limits", what="users"), users, "requests", split
+            Message("{what} within the limits", what="users"), largest, "requests", split
         )
-    largest = most if replica_load.is_open else users
-    warn_of_limits(lambda _: at(split.rates.largest * STEP), replica_load, waits, bound, largest, question)
+    alone = split.rates.at(split.rates.largest * STEP).waits
+    warn_of_limits(lambda _: alone, replica_load, waits, bound, largest, question)
     return figures
 
 

@@ -10,7 +10,7 @@ from tonnage.question.subjects.model import INTER_NODE, INTRA_NODE
 from tonnage.spec.media import Media
 
 # Fields that no face has: what the load says, for the plan (estimate.load.media).
-OF_LOAD = ("request_lengths", "media")
+OF_LOAD = ("request_lengths", "media", "replicas_of_prompts")
 
 
 @described
@@ -125,6 +125,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
     reserve_bytes: int = 0
     request_lengths: tuple[int, int] | None = None  # of the load: tokens of a prompt, images and all, and of an answer
     media: Media | None = None  # of the load's images and sounds, by the model's own rule (estimate.serving.media)
+    replicas_of_prompts: int = 0  # of the load: replicas that compute prompts alone, on which no user's cache stays
     calibrated: Annotated[
         bool | None,
         option("correct TTFT, TPOT and latency by your own runs, which `tonnage calibrate` lists", default="off"),

@@ -274,7 +274,8 @@ def _add_speed(page: Page, best: Mapping[str, Any]) -> None:
         if serving.get(f"{key}_seconds")
     ]
     text = say(", ").join(times)
-    if users := serving.get("users_at_service_level"):
+    users, asked = serving.get("users_at_service_level"), value_of(best["question"], "concurrency", 0)
+    if users and users["value"] >= asked:  # fewer are those who run at once, where nobody limits the wait
         most = say("up to {users} within the targets", users=users_text(users["value"]))
         text = say("{text}; {most}", text=text, most=most)
     if text:

@@ -135,7 +135,9 @@ def add_serving(page: Page, document: Mapping[str, Any], opened: Sequence[Term],
         return
     if "tpot_seconds" in serving and not (level and not level["met"]):
         times = [] if level else [times_text(serving, at_load(document["question"]))]
-        page.field("speed", *filter(None, [*times, rates_text(serving), *_percentiles(serving)]))
+        page.field(
+            "speed", *filter(None, [*times, rates_text(serving), *_waits_of_split(serving), *_percentiles(serving)])
+        )
     if cost := _cost(document):
         page.field("cost", cost, drop=COST)
 
@@ -217,8 +219,10 @@ def _add_room(page: Page, document: Mapping[str, Any]) -> None:
     if not tokens or not requests or not context:
         return
     held = requests["value"]
-    if split := serving.get("split"):
-        page.field("room", _room_of_split(split, tokens["value"], held, context), drop=ROOM)
+    users = value_of(question, "concurrency") or 0
+    if serving.get("split"):
+        text = _room_of_split(tokens["value"], held, context)
+        page.field("room", _queueing(text, held, users, question), drop=ROOM)
         return
     if held < 1:
         text = say("no KV cache for one request of {context} tokens", context=count(context))
@@ -243,9 +247,7 @@ def _add_room(page: Page, document: Mapping[str, Any]) -> None:
     running = serving.get("running")
     if running and not {"request_rate", "trace"}.isdisjoint(question):
         text = say("{text}; on average {running} run at once", text=text, running=significant(running["value"]))
-    users = value_of(question, "concurrency") or 0
-    if 1 <= held < users:
-        text = say("{text}; {engine} starts, further requests queue", text=text, engine=engine_of(question))
+    text = _queueing(text, held, users, question)
     if host := serving.get("host_memory"):
         text = say("{text}; {size} GiB in host memory", text=text, size=gib(host["value"]))
     level = serving.get("service_level")
@@ -274,14 +276,19 @@ def offload_text(tier: Mapping[str, Any], cached: int | None) -> str:
     return say("; ").join((text, loading))
 
 
-def _room_of_split(split: Mapping[str, Any], tokens: float, held: float, context: int) -> str:
+def _queueing(text: str, held: float, users: float, question: Mapping[str, Any]) -> str:
+    """What happens to users beyond those that the cache holds."""
+    if not 1 <= held < users:
+        return text
+    return say("{text}; {engine} starts, further requests queue", text=text, engine=engine_of(question))
+
+
+def _room_of_split(tokens: float, held: float, context: int) -> str:
     """What the KV cache of the replicas that decode holds."""
-    decode = split["decode_replicas"]
-    share = decode / (decode + split["prefill_replicas"])
     return say(
         "KV cache where answers are decoded for {tokens} tokens: {requests} requests of {context} tokens",
-        tokens=many(tokens * share),
-        requests=count(held * share),
+        tokens=many(tokens),
+        requests=count(held),
         context=count(context),
     )
 
@@ -310,6 +317,23 @@ def rates_text(serving: Mapping[str, Any]) -> str:
     text = say(", ").join(rates)
     whole = serving.get("end_to_end_seconds")
     return say("{text}; an answer takes {time}", text=text, time=seconds(whole["value"])) if whole and text else text
+
+
+NOTED = 0.03  # of an answer's time, from which a wait is said
+
+
+def _waits_of_split(serving: Mapping[str, Any]) -> list[str]:
+    """What of TTFT is a wait for a prefill or a decode replica, where it is a good part of the answer's time."""
+    split, ttft, whole = serving.get("split"), serving.get("ttft_seconds"), serving.get("end_to_end_seconds")
+    if not split or not ttft or not whole:
+        return []
+    decode = split["decode_wait_seconds"]["value"]
+    prefill = ttft["value"] - decode - split["transfer_seconds"]["value"] - serving["ttft_seconds_alone"]["value"]
+    texts = [
+        (prefill, say("TTFT has {time} of waiting for a prefill replica", time=seconds(max(prefill, 0)))),
+        (decode, say("TTFT has {time} of waiting for a decode replica", time=seconds(decode))),
+    ]
+    return [text for wait, text in texts if wait > NOTED * whole["value"]]
 
 
 def _percentiles(serving: Mapping[str, Any]) -> list[str]:

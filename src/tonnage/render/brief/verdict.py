@@ -207,6 +207,16 @@ def load_text(document: Mapping[str, Any]) -> str:
         return ""
     if not {"prefill_replicas", "request_rate", "trace"}.isdisjoint(question):  # the memory of each, not of a load
         held = value_of(question, "concurrency_per_replica", users)
+        if "prefill_replicas" in question:
+            return (
+                say("1 request of {context} tokens on each decode replica", context=count(context))
+                if held == 1
+                else say(
+                    "{held} requests of {context} tokens on each decode replica",
+                    held=count(held),
+                    context=count(context),
+                )
+            )
         return (
             say("1 request of {context} tokens on each replica", context=count(context))
             if held == 1 and value_of(question, "replicas", 1) > 1

@@ -67,8 +67,13 @@ def too_slow(
             "how long prompts take on {accelerator} is not known, so that no limit on it can be kept.",
             accelerator=cluster.accelerator.name,
         )
+    split = None
+    if wanted.prefill_replicas:
+        from tonnage.estimate.serving_time.split import split_replicas
+
+        split = split_replicas(model, plan, cluster, wanted, replica.pool)
     if wanted.limited:
-        waits = waits_of(replica, wanted)
+        waits = waits_of(replica, wanted) if split is None else split.times.waits
         rates = serving_rates()
         chip, runtime = cluster.accelerator, serving_runtime(plan.engine, plan.engine_version)
         bands = [rates.around(f"{name}_seconds", 1.0, chip, runtime) or (1.0, 1.0) for name in WAITS]
@@ -78,7 +83,7 @@ def too_slow(
             for factors, in_band in ((highs, True), ((1.0, 1.0), False), (lows, False))
         )
         return (estimate or high), estimate, low
-    first = times(replica.clock, replica.policy, wanted.load).ttft_seconds
+    first = times(replica.clock, replica.policy, wanted.load).ttft_seconds if split is None else split.times.waits.ttft
     if first is not None and first < float("inf"):
         return None, None, None
     text = Message("at {--request-rate} {request_rate:g} the queue grows without end", request_rate=load.request_rate)

@@ -21,7 +21,7 @@ from tonnage.estimate.run.larger_machines import Machines
 from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import serving_memory
 from tonnage.estimate.serving.options import ServingOptions
-from tonnage.estimate.serving.plans import serving_plan
+from tonnage.estimate.serving.plans import decode_replicas, serving_plan
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.message import Message, option_name
 from tonnage.question.subjects.maximum import What
@@ -165,7 +165,8 @@ class ServingRow:
         """Groups of ranks that share the users, and how many each runs at once as it is."""
         plan = serving_plan(self.model, self.cluster, self.options, Question())
         limits = batch_limits(serving_runtime(plan.engine, plan.engine_version), plan, self.cluster.accelerator)
-        return int(plan.data_parallel_size * plan.attention_data_parallel_size), limits.requests
+        replicas = decode_replicas(int(plan.data_parallel_size), self.load.prefill_replicas)
+        return int(replicas * plan.attention_data_parallel_size), limits.requests
 
     def running_all(self) -> "ServingRow":
         """The case with an engine that runs all users at once."""

@@ -6,12 +6,13 @@ from contextlib import suppress
 import numpy as np
 from msgspec.structs import replace
 
+from tonnage.estimate.serving.memory import serving_memory
 from tonnage.estimate.serving_time.split import Side, split_times, transfer_of
 from tonnage.kernel.errors import MissingDatum
 from tonnage.search.serving.machines import wires
 from tonnage.search.serving.rows import Rows
 from tonnage.search.serving.space import Space
-from tonnage.spec import Load
+from tonnage.spec import Cluster, Load
 
 FAR = 2**30  # ranks: more than any machine has, so that all links count
 
@@ -46,6 +47,14 @@ def _split_prompts(space: Space, rows: Rows, group: list[int]) -> Rows:
     transfer = transfer_of(rows.plan, space.load.kv_transfer)
     times = split_times(space.model, prompts, answers, _total_load(space, rows), transfer=transfer)
     every = index, slice(None)
+    each, fullest, needed = (
+        values[every]
+        for values in (_values_at(rows, rows.each), _values_at(rows, rows.fullest), _values_at(rows, rows.needed))
+    )
+    if space.users:  # requests stay where they are decoded: fewer replicas share them
+        decode = (replicas - prefill)[:, None]
+        each, fullest = space.users / np.minimum(decode, space.users), -(-space.users // decode)
+        needed = _needed(space, rows, fullest, cluster)
     return Rows(
         plan=rows.plan,
         replica=replica,
@@ -53,11 +62,11 @@ def _split_prompts(space: Space, rows: Rows, group: list[int]) -> Rows:
         layouts=layouts,
         usable=rows.usable,
         safe=rows.safe,
-        needed=_values_at(rows, rows.needed)[every],
+        needed=needed,
         known=rows.known[every],
         room=rows.room[every],
-        each=_values_at(rows, rows.each)[every],
-        fullest=_values_at(rows, rows.fullest)[every],
+        each=each,
+        fullest=fullest,
         users=rows.users,
         ttft=_column(times.ttft_seconds, replicas),
         tpot=_column(times.tpot_seconds, replicas),
@@ -67,6 +76,14 @@ def _split_prompts(space: Space, rows: Rows, group: list[int]) -> Rows:
         near=rows.near,
         whole=_column(times.end_to_end_seconds, replicas),
     )
+
+
+def _needed(space: Space, rows: Rows, requests: np.ndarray, cluster: Cluster) -> np.ndarray:
+    """Bytes of an accelerator with so many requests on a replica."""
+    numbers, at = np.unique(requests, return_inverse=True)
+    plans = (replace(rows.plan, concurrency=int(number)) for number in numbers)
+    bytes_of = [float(serving_memory(space.model, plan, cluster.accelerator).memory.value) for plan in plans]
+    return np.array(bytes_of)[at].reshape(requests.shape)
 
 
 def _values_at(rows: Rows, values):  # type: ignore[no-untyped-def]

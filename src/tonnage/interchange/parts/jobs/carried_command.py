@@ -12,6 +12,7 @@ from tonnage.interchange.formats import Format, formats
 from tonnage.interchange.planned_run import PlannedRun
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.message import Message, listed
+from tonnage.runtimes.parts.start import DECODE, PREFILL
 
 PORT = 29500  # where the ranks of a training meet
 FIRST, RANK = "FIRST-NODE", "NODE-RANK"  # stand for the address of the first node and the rank of a node
@@ -27,6 +28,9 @@ class Carried(Struct, frozen=True, kw_only=True):
     notes: what it leaves to whoever runs it
     nodes, per_node: of one server or run; `copies`: how many of these there are
     behind: words that all nodes but the first have besides
+    roles: of prefill and decode servers that are apart, the command of each and how many it starts, which `copies`
+        counts together and `command` leaves out
+    router: the command of the router before them
     """
 
     command: str
@@ -35,11 +39,27 @@ class Carried(Struct, frozen=True, kw_only=True):
     per_node: int
     copies: int = 1
     behind: str = ""
+    roles: tuple[tuple[str, int], ...] = ()
+    router: str = ""
 
 
 def carried(w: PlannedRun) -> Carried:
     """The command of the question's engine or runtime."""
     return _server(w) if w.verb == "serve" else _run(w)
+
+
+def one_command(w: PlannedRun, form: str) -> Carried:
+    """The same for a format that starts one command; InvalidInput where prefill and decode have commands of their
+    own.
+    """
+    one = carried(w)
+    if one.roles:
+        raise InvalidInput(
+            "{@prefill_replicas}: prefill, decode and router have a command each, and {form} starts one. Export dynamo "
+            "for Kubernetes (vllm, sglang) or sbatch for Slurm; `tonnage serve` prints all commands.",
+            form=form,
+        )
+    return one
 
 
 def carries(w: PlannedRun) -> frozenset[str]:
@@ -130,6 +150,11 @@ def _server(w: PlannedRun) -> Carried:
     if not command.strip():
         raise InvalidInput("how {engine} is started is not written down here.", engine=w.serving.engine)
     placed = spread(w.model, w.serving, w.cluster)
+    roles, router = _roles(launch)
+    if roles:  # each replica is a server
+        copies = int(w.serving.data_parallel_size)
+        placed = replace(spread(w.model, replace(w.serving, data_parallel_size=1), w.cluster), copies=1, servers=copies)
+        command = ""
     ranks = w.cluster.size // max(placed.servers * placed.nodes, 1)
     per_node = min(w.cluster.accelerators_per_host, max(ranks, 1))
     behind = "--headless" if any("--headless" in note for note in notes) else ""
@@ -141,7 +166,24 @@ def _server(w: PlannedRun) -> Carried:
         per_node=per_node,
         copies=placed.servers,
         behind=behind,
+        roles=roles,
+        router=router,
     )
+
+
+ROLE = re.compile(rf"(.*?)  # (?:{PREFILL}|{DECODE}): (\d+) servers?\n", re.DOTALL)
+ROUTER = re.compile(r"(.*)  # router$", re.DOTALL | re.MULTILINE)
+
+
+def _roles(launch: str) -> tuple[tuple[tuple[str, int], ...], str]:
+    """The command of each role with the number of its servers, prefill first, and that of the router, from the lines
+    of a launch (estimate.answer.launch); nothing of one whose servers do both.
+    """
+    text = f"{launch}\n"
+    roles = [(match[1], int(match[2])) for match in ROLE.finditer(text)]
+    rest = text[max((match.end() for match in ROLE.finditer(text)), default=0) :]
+    router = ROUTER.match(rest)
+    return tuple(roles), router[1] if roles and router else ""
 
 
 def _parted(text: str) -> tuple[str, list[str]]:

@@ -4,11 +4,11 @@ import shlex
 from typing import Any
 
 from tonnage.interchange.parts.jobs.carried_command import (
-    carried,
     comments,
     engine_image,
     image_notes,
     job_name,
+    one_command,
     words_of,
 )
 from tonnage.interchange.parts.jobs.manifest import container, pod
@@ -28,7 +28,7 @@ _OWN = frozenset(
 
 
 def write(w: PlannedRun) -> str:
-    one = carried(w)
+    one = one_command(w, "kserve")
     split = words_of(one.command)
     if split is None or split[0][:2] != ["vllm", "serve"]:
         raise InvalidInput("kserve starts vllm: leave {@engine} out.")

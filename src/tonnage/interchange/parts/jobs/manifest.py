@@ -6,11 +6,11 @@ from typing import Any
 from tonnage.interchange.parts.jobs.carried_command import (
     PORT,
     Carried,
-    carried,
     comments,
     engine_image,
     image_notes,
     job_name,
+    one_command,
     with_places,
     words_of,
 )
@@ -23,7 +23,7 @@ LEADER, GROUP_RANK = "$(LWS_LEADER_ADDRESS)", "$(LWS_WORKER_INDEX)"
 
 
 def write(w: PlannedRun) -> str:
-    one = carried(w)
+    one = one_command(w, "kubernetes")
     image = engine_image(w)
     notes = comments([*one.notes, *image_notes(w, image)])
     if w.verb == "train":

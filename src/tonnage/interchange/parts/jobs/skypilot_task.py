@@ -5,11 +5,11 @@ from typing import Any
 from tonnage.interchange.parts.carriers.skypilot import OF_SKYPILOT, name_of
 from tonnage.interchange.parts.jobs.carried_command import (
     Carried,
-    carried,
     carries,
     comments,
     counts,
     job_name,
+    one_command,
     with_places,
 )
 from tonnage.interchange.parts.jobs.yaml_writing import Block, dump
@@ -30,7 +30,7 @@ def says(w: PlannedRun) -> frozenset[str]:
 
 
 def write(w: PlannedRun) -> str:
-    one = carried(w)
+    one = one_command(w, "skypilot")
     if ":" in w.cluster.accelerator.name:
         raise InvalidInput("SkyPilot asks for whole accelerators. Got {name}.", name=w.cluster.accelerator.name)
     task: dict[str, Any] = {"name": job_name(w)}
