@@ -72,7 +72,7 @@ def serve(
     if purpose(model) != "generate" or load.documents is not None:
         from tonnage.estimate.serving_time.asked import check_purpose, encoded_options
 
-        check_purpose(model, load)
+        check_purpose(model, options, load)
         options = encoded_options(model, cluster, options, load)
     else:
         options = with_load(model, options, load)
