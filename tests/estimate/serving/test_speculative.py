@@ -225,3 +225,12 @@ def test_every_engine_that_drafts_says_how():
         engine = serving_runtime(name)
         assert bool(engine.drafts) == ("speculative" in engine.settings) == ("draft_tokens" in engine.settings), name
         assert set(engine.drafts) <= set(known_methods()), name
+
+
+def test_a_draft_model_as_large_as_the_model_is_warned_of():
+    large, small = (
+        tonnage.serve("llama-3.1-8b", on="h200", draft_model=name, draft_tokens=4, context=4096, advice=False).warnings
+        for name in ("qwen3-32b", "llama-3.2-1b")
+    )
+    assert any("qwen3-32b passes a token through 32.7" in note for note in large)
+    assert not any("passes a token through" in note for note in small)

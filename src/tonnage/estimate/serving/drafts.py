@@ -6,11 +6,20 @@ from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.serving.draft_heads import head
 from tonnage.estimate.serving.options import ServingOptions
-from tonnage.estimate.serving.placement import DRAFT, HEADS, LOOKUP, OWN_LAYERS, has_own_layers, way_to_draft
+from tonnage.estimate.serving.placement import (
+    DRAFT,
+    HEADS,
+    LOOKUP,
+    OWN_LAYERS,
+    draft_model,
+    has_own_layers,
+    way_to_draft,
+)
 from tonnage.estimate.serving.speculative import acceptance, known_methods, usual_tokens
 from tonnage.kernel.errors import InvalidPlan, NotApplicable, shown
 from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import unknown
+from tonnage.kernel.units import human
 from tonnage.runtimes import ServingRuntime, serving_runtime, serving_runtimes
 
 
@@ -42,6 +51,8 @@ def drafts(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime)
     tokens = q.take("draft_tokens", o.draft_tokens, usual, "default", why)
     if o.draft_model is not None:
         q.put("draft_model", o.draft_model, "given")
+    if method == DRAFT and o.draft_model:
+        _check_size(model, o.draft_model, q)
     if not o.speculative and method == LOOKUP:
         q.warn(
             Message(
@@ -72,6 +83,23 @@ def drafts(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime)
         "acceptance_low": found.low,
         "acceptance_high": found.high,
     }
+
+
+def _check_size(model: Model, name: str, q: Question) -> None:
+    """A warning of a draft model whose passes read no less than those that it saves."""
+    drafted, own = draft_model(name).num_active_parameters(), model.num_active_parameters()
+    if drafted >= own:
+        q.warn(
+            Message(
+                "{@draft_model} {draft} passes a token through {drafted}, {model} through {own}: a draft model saves "
+                "time where it is much smaller.",
+                draft=name,
+                drafted=human(drafted, "parameters"),
+                model=model.name,
+                own=human(own, "parameters"),
+            ),
+            first=True,
+        )
 
 
 def _check_method(model: Model, o: ServingOptions, method: str, engine: ServingRuntime) -> None:

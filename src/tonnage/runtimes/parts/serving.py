@@ -390,6 +390,9 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     launch: Callable[[Start], str] | None = None
     #: Slots of adapters have room for those of routed experts too.
     adapts_experts: bool = False
+    #: Ranks of adapters for which it has slots; (): any.
+    adapter_ranks: tuple[int, ...] = ()
+    adapter_ranks_source: str = ""
     #: What carries KV caches from prefill servers to decode servers (disaggregated serving), its default first; empty:
     #: it starts no such servers.
     transfers: tuple[str, ...] = ()
