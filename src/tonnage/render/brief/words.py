@@ -41,6 +41,10 @@ DECISIVE = (
         "of your load."
     ),
     (
+        "acceptance {value:.2f} is {why}; publications differ from {low:.2f} to {high:.2f}, and where no text "
+        "repeats itself none is accepted: TPOT's band reaches that far. {--acceptance} says that of your load."
+    ),
+    (
         "the tier of a replica holds the cached tokens of {held:,} of its {users:,} users: such a hit rate needs "
         "prefixes that users share, or a larger {@kv_offload_size}."
     ),
