@@ -165,7 +165,7 @@ def encoded(
         each = engine.documents
         if options.concurrency is None and each > 1:
             each = windows_that_fit(model, cluster, plan, min(each, windows_of(audio)))
-        why = Message("windows of 30 seconds at once: {engine}'s default", engine=engine.name)
+        why: str = Message("windows of 30 seconds at once: {engine}'s default", engine=engine.name)
     else:
         audio, length = 0, _length(model, load, int(plan.context))
         q.take("input_tokens", load.input_tokens, length, "default", CHUNK_SOURCE)
