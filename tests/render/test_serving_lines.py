@@ -125,3 +125,35 @@ def test_users_that_run_at_once_are_a_mean_beside_the_room_for_whole_requests(te
     answer = " ".join(text("serve llama-3.1-70b --on 4xh100 --users 64 --input 8k --output 300").split())
     assert "52 requests of 8,492 tokens" in answer
     assert "on average 53.1 of 64 users of a replica run at once" in answer
+
+
+def shown(line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setenv("COLUMNS", "80")
+    main(line.split())
+    return capsys.readouterr().out.splitlines()
+
+
+SPLIT = "serve deepseek-v3 --on 8x8xh200 --users 1000 --input 4k --output 1k --tp 8 --prefill-replicas 4"
+
+
+def test_the_launch_line_of_the_router_outlasts_notes_and_suggestions(capsys, monkeypatch):
+    lines = shown(SPLIT, capsys, monkeypatch)
+    assert len(lines) <= 24 and any("vllm-router" in line for line in lines)
+
+
+def test_lines_that_are_left_out_are_counted_beside_the_option_that_has_them(capsys, monkeypatch):
+    last = shown(SPLIT, capsys, monkeypatch)[-1]
+    assert re.search(r"-v all figures, \+\d+ lines", last)
+
+
+def test_an_assumed_acceptance_is_the_first_note_and_outlasts_assumptions(capsys, monkeypatch):
+    words = "serve qwen3-8b --on h100 --users 16 --input 1k --output 500 --speculative ngram"
+    lines = shown(words, capsys, monkeypatch)
+    (first,) = [line for line in lines if line.startswith("note")]
+    assert first.startswith("note     acceptance 0.") and len(lines) <= 24
+
+
+def test_a_tier_smaller_than_its_users_is_said_on_the_first_screen(capsys, monkeypatch):
+    words = "serve llama-3.1-8b --on h100 --users 40 --input 8k --output 300 --kv-offload host --kv-offload-size 8GB"
+    lines = shown(f"{words} --cache-hit-rate 0.99", capsys, monkeypatch)
+    assert any("holds the cached tokens of 7 of its 40" in line for line in lines)

@@ -74,3 +74,8 @@ def test_other_models_have_no_steps():
 def test_caches_that_an_engine_does_not_have_are_refused():
     with pytest.raises(InvalidPlan, match="Nearest: block"):
         serve("llada2.0-mini", on="h100", denoising_cache="dual")
+
+
+def test_a_model_that_denoises_drafts_no_tokens():
+    with pytest.raises(NotApplicable, match="speculative is of models that write one token after another"):
+        serve(speculative="ngram")

@@ -225,3 +225,32 @@ def test_every_engine_that_drafts_says_how():
         engine = serving_runtime(name)
         assert bool(engine.drafts) == ("speculative" in engine.settings) == ("draft_tokens" in engine.settings), name
         assert set(engine.drafts) <= set(known_methods()), name
+
+
+def test_a_draft_model_as_large_as_the_model_is_warned_of():
+    large, small = (
+        tonnage.serve("llama-3.1-8b", on="h200", draft_model=name, draft_tokens=4, context=4096, advice=False).warnings
+        for name in ("qwen3-32b", "llama-3.2-1b")
+    )
+    assert any("qwen3-32b passes a token through 32.7" in note for note in large)
+    assert not any("passes a token through" in note for note in small)
+
+
+def test_n_grams_of_an_unpublished_model_take_the_lowest_publication_and_may_gain_nothing():
+    """Spec-Bench: 1.54 tokens a pass of Vicuna-33B, of 10 drafted, is the least of all."""
+    answer, plain = ask("qwen3-8b", speculative="ngram"), ask("qwen3-8b")
+    found = acceptance(read("qwen3-8b"), "ngram", 5)
+    assert (found.level, found.value) == ("method", found.low)
+    assert tokens_per_pass.evaluate(n_draft=10, p_take=found.value) == pytest.approx(1.54)
+    assert answer.serving.tpot_seconds.value < plain.serving.tpot_seconds.value < answer.serving.tpot_band[1]
+    assert any("the lowest of all published with ngram" in note for note in answer.warnings)
+
+
+def test_n_grams_of_a_model_that_was_measured_keep_its_own_acceptance():
+    assert acceptance(read("qwen3-32b"), "ngram", 3).level == "model"
+
+
+def test_more_drafted_tokens_than_anybody_published_are_warned_of():
+    many, few = (ask(speculative="ngram", draft_tokens=number).warnings for number in (40, 16))
+    assert any("draft_tokens 40: published runs draft at most 10" in note for note in many)
+    assert not any("published runs draft at most" in note for note in few)

@@ -143,3 +143,57 @@ def test_scores_in_memory_cost_time_that_fused_attention_saves():
 
     one, load = encoder(read("bge-m3"), plan, cluster("l4")), Pass(tokens=8 * 512, keys=512)
     assert one.seconds(load, rates.encoders["unfused"]) > one.seconds(load, rates.encoders["eager"])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"speculative": "ngram"},
+        {"draft_tokens": 4},
+        {"acceptance": 0.5},
+        {"kv_offload": "host"},
+        {"lora_adapters": 4},
+        {"prefill_replicas": 2},
+        {"kv_transfer": "nixl"},
+    ],
+)
+def test_options_of_decoding_are_refused_where_nothing_is_decoded(options):
+    (name,) = options
+    with pytest.raises(NotApplicable, match=f"{name} is not of bge-m3, which embeds documents"):
+        tonnage.serve("bge-m3", on="l4", **options)
+
+
+def test_adapters_of_a_decoder_that_embeds_take_time():
+    plain, adapted = (encoded("qwen3-embedding-8b", "h100", lora_adapters=held) for held in (None, 4))
+    assert adapted.per_second.value < plain.per_second.value
+
+
+def test_max_num_seqs_bounds_the_documents_of_a_pass():
+    assert encoded("bge-m3", max_num_seqs=1).at_once == 1
+    assert encoded("bge-m3", max_num_seqs=2, concurrency=64).at_once == 2
+    assert encoded("bge-m3", max_num_seqs=1000).at_once == encoded("bge-m3").at_once
+
+
+def test_one_window_at_a_time_names_what_a_batch_of_windows_gives():
+    one = tonnage.serve("whisper-large-v3", on="l4", audio_seconds="1h", documents=10_000)
+    many = encoded("whisper-large-v3", audio_seconds="1h", documents=10_000, concurrency=16)
+    (note,) = [note for note in one.warnings if "one window at a time" in note]
+    assert "--users 16" in note and f"-> {many.total_cost.value:.0f} USD" in note
+    given = tonnage.serve("whisper-large-v3", on="l4", audio_seconds="1h", concurrency=1)
+    short = tonnage.serve("whisper-large-v3", on="l4", audio_seconds=30)
+    assert not any("one window at a time" in note for note in (*given.warnings, *short.warnings))
+
+
+def test_the_start_line_imports_the_batched_pipeline_where_it_is_used():
+    one, many = (
+        tonnage.serve("whisper-large-v3", on="l4", audio_seconds="1h", concurrency=users).serving.launch
+        for users in (1, 16)
+    )
+    assert "BatchedInferencePipeline" not in one and many.count("BatchedInferencePipeline") == 2
+
+
+def test_vllm_takes_no_more_windows_than_fit():
+    answer = tonnage.serve("whisper-large-v3", on="l4", engine="vllm", audio_seconds="1h", advice=False)
+    at_once = answer.question["concurrency"].value
+    more = tonnage.serve("whisper-large-v3", on="l4", engine="vllm", concurrency=at_once + 1, advice=False)
+    assert answer.band[1] <= answer.usable_bytes < more.band[1]

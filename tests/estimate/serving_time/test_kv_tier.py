@@ -56,7 +56,7 @@ def test_the_default_is_twice_the_cache_of_the_gpus_as_hicache_has_it():
     assert serving.kv_offload.capacity_tokens.value == pytest.approx(
         2 * serving.kv_capacity_tokens.value / 8, rel=0.01
     ), "of each of the 8 replicas"
-    half = served(kv_offload_size=10**9).serving.kv_offload
+    half = served(kv_offload_size=10**9, cached_tokens=1000).serving.kv_offload
     assert half.capacity_tokens.value == pytest.approx(1e9 / TOKEN)
 
 
@@ -103,3 +103,18 @@ def test_the_text_compares_loading_with_computing(capsys):
     assert "12,288 cached tokens load in 29" in text and "computing them again takes" in text
     assert main(words.split()) == 0
     assert "--cache-hit-rate" in capsys.readouterr().out
+
+
+def test_a_tier_that_holds_less_than_one_prefix_is_refused_with_what_it_needs():
+    with pytest.raises(InvalidPlan, match=r"must hold the 12,000 cached tokens of a prompt, 1.46 GiB.*7,629 tokens"):
+        served(kv_offload_size=10**9)
+
+
+def test_a_tier_of_fewer_prefixes_than_users_says_so():
+    few, all_of_them = (
+        served(kv_offload_size=prefixes * 12_000 * TOKEN, concurrency=40, tensor_parallel_size=8)
+        for prefixes in (3, 40)
+    )
+    (note,) = [note for note in few.warnings if "the tier of a replica" in note]
+    assert "holds the cached tokens of 3 of its 40 users" in note
+    assert not any("the tier of a replica" in note for note in all_of_them.warnings)

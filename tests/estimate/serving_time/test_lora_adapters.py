@@ -3,7 +3,7 @@
 import pytest
 
 import tonnage
-from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.errors import InvalidPlan, TonnageError
 
 # Of Llama-3.1-8B what all matrices of its layers take and give: 41,943,040 parameters at rank 16.
 NUMBERS = 41_943_040 // 16
@@ -69,3 +69,32 @@ def test_slots_of_a_mixture_have_room_for_adapters_of_its_experts():
 def test_numbers_of_adapters_that_contradict_each_other_are_refused(more, words):
     with pytest.raises(TonnageError, match=words):
         served(**{**({"lora_rank": None} if "lora_adapters" in more else {}), **more})
+
+
+def test_adapters_in_host_memory_count_on_every_rank_that_holds_a_copy():
+    """vllm/lora/layers/base_linear.py, set_lora: whole adapters are in the memory of each worker."""
+    one, two = (
+        served(lora_on_host=100, tensor_parallel_size=ranks, on="dgx-h100").serving.host_memory.value
+        for ranks in (1, 2)
+    )
+    assert one == pytest.approx(100 * 64 * NUMBERS * 2) and two == 2 * one
+
+
+def test_adapters_that_host_memory_does_not_hold_do_not_fit():
+    """Of rank 64 each takes 336 MB: 10,000 take 3.05 TiB, and a DGX H100 has 2 TB."""
+    full = served(lora_on_host=10_000, on="dgx-h100", tensor_parallel_size=1)
+    assert full.fits is False and any("host memory does not suffice: 3.05 TiB" in note for note in full.warnings)
+    assert served(lora_on_host=1000, on="dgx-h100", tensor_parallel_size=1).fits
+    assert not served(lora_on_host=10_000, on="dgx-h100", tensor_parallel_size=1, advice=True).advice
+
+
+def test_where_host_memory_is_not_known_the_adapters_are_said():
+    answer = served(lora_on_host=10_000, on="rtx-4090", weights="int4", lora_rank=16)
+    assert any("10,000 adapters take 781" in note and "--host-memory" in note for note in answer.warnings)
+
+
+def test_vllm_has_slots_for_a_few_ranks():
+    """vllm/config/lora.py: MaxLoRARanks."""
+    with pytest.raises(InvalidPlan, match=r"one of 1, 8, 16, 32, 64, 128, 256, 320, 512 .*Got 500. Nearest: 512"):
+        served(lora_rank=500)
+    assert served(lora_rank=500, engine="sglang").fits

@@ -5,6 +5,7 @@ of an answer of `serve` beside memory.
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.documents.serving import EncodedDocument, ServingDocument
@@ -14,7 +15,7 @@ from tonnage.estimate.hardware.rates import Band
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.money.bill import Bill, BillOptions
-from tonnage.estimate.serving_time.asked import Encoded
+from tonnage.estimate.serving_time.asked import Encoded, windows_that_fit
 from tonnage.estimate.serving_time.encoding import Pass, encoder, made_term, pass_term
 from tonnage.estimate.serving_time.encoding_rates import encoding_rates
 from tonnage.estimate.serving_time.rates import serving_rates
@@ -24,7 +25,7 @@ from tonnage.formulas import service as h
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
-from tonnage.kernel.units import HOUR
+from tonnage.kernel.units import HOUR, money, significant
 from tonnage.models.purpose import ITEMS, is_encoder
 from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Cluster, ServingPlan
@@ -40,6 +41,7 @@ SPENT = {
     "recurrences": "recurrences",
     "kernels": "kernels between products",
     "exchanges": "collectives",
+    "adapters": "LoRA adapters",
     "engine": "engine",
 }
 
@@ -76,6 +78,8 @@ def served_encoded(
     figures = _figures(timed, asked, int(plan.data_parallel_size), made_bill)
     if engine.front_end and not is_speech:
         question.warn(engine.front_end)
+    if is_speech and asked.at_once == 1 and question.entries["concurrency"].origin != "given":
+        _note_batches(model, plan, cluster, asked, figures, made_bill, question)
     tokens = {"cost_per_million_tokens": figures.pop("cost_per_million_tokens")} if not is_speech else {}
     encoded = EncodedDocument(item=ITEMS[asked.purpose], at_once=asked.at_once, **figures)
     return Served(figures=ServingDocument(launch=launch, encoded=encoded, **tokens), bill=made_bill)
@@ -137,6 +141,46 @@ def _speech(model: Model, plan: ServingPlan, cluster: Cluster, engine: ServingRu
         )
 
     return Timed(at_once=of("time of a pass", asked.at_once), alone=of("time of one alone", 1), band=_ends(rates.band))
+
+
+def _note_batches(
+    model: Model,
+    plan: ServingPlan,
+    cluster: Cluster,
+    asked: Encoded,
+    now: dict[str, Any],
+    bill: Bill,
+    question: Question,
+) -> None:
+    """What more windows of a file at once would give, where the engine takes them and was not told so."""
+    engine, replicas = serving_runtime(plan.engine, plan.engine_version), int(plan.data_parallel_size)
+    most = min(engine.batched_windows, windows_of(asked.audio_seconds))
+    if most < 2 or (windows := windows_that_fit(model, cluster, plan, most)) < 2:
+        return
+    more = replace(asked, at_once=windows)
+    then = _figures(_speech(model, plan, cluster, engine, more), more, replicas, bill)
+    rates = {"rate": significant(now["per_second"].value), "rate2": significant(then["per_second"].value)}
+    users = windows * replicas
+    usd, usd2 = now.get("total_cost"), then.get("total_cost")
+    if usd is None or usd2 is None:
+        text = Message(
+            "one window at a time: {--users} {users} takes {windows} windows of a file at once: {rate} -> {rate2} x "
+            "real time.",
+            users=users,
+            windows=windows,
+            **rates,
+        )
+    else:
+        text = Message(
+            "one window at a time: {--users} {users} takes {windows} windows of a file at once: {rate} -> {rate2} x "
+            "real time, {usd} -> {usd2} USD.",
+            users=users,
+            windows=windows,
+            usd=money(usd.value),
+            usd2=money(usd2.value),
+            **rates,
+        )
+    question.warn(text, first=True)
 
 
 def _ends(band: Band | None) -> tuple[float, float] | None:

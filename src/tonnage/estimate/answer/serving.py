@@ -72,7 +72,7 @@ def serve(
     if purpose(model) != "generate" or load.documents is not None:
         from tonnage.estimate.serving_time.asked import check_purpose, encoded_options
 
-        check_purpose(model, load)
+        check_purpose(model, options, load)
         options = encoded_options(model, cluster, options, load)
     else:
         options = with_load(model, options, load)
@@ -104,7 +104,7 @@ def serve(
         service = served_encoded(model, plan, cluster, asking.encoded, load, money, question)
     else:
         service = served(model, plan, cluster, memory, usable, wanted, load, money, question)
-    if advise:
+    if advise and (host is None or host.suffices):  # no move changes what a host lacks
         advice = asking.moves(service, high, question)
         if chosen is not None:
             advice = replace(advice, moves=list(beside_chosen(advice.moves, chosen, ServingOptions)))

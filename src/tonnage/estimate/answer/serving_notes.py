@@ -108,6 +108,16 @@ def host_of(
     """
     known = cluster.node.host_memory_bytes if cluster.node is not None else None
     capacity = known if stated is None else stated
+    if memory.host is not None and capacity is None and plan.adapters.lora_on_host:
+        question.warn(
+            Message(
+                "{number:,} adapters take {host} of host memory, and no source says how much {machine} has: "
+                "{--host-memory} says it.",
+                number=plan.adapters.lora_on_host,
+                host=human(memory.host.value, "bytes"),
+                machine=cluster.name,
+            )
+        )
     if memory.host is None or capacity is None:
         return None
     missing = memory.host.value - capacity

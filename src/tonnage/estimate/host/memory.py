@@ -38,6 +38,11 @@ class HostMemory(Struct, frozen=True, eq=False):
     storage: Term | None
     capacity: int | None
 
+    @property
+    def suffices(self) -> bool:
+        """Whether a node has it, as far as is known."""
+        return self.capacity is None or self.memory.value <= self.capacity
+
 
 def host_memory(model: Model, plan: TrainingPlan, cluster: Cluster, memory: "TrainingMemory") -> HostMemory:
     """The largest of loading, training and saving. Every rank of a node is taken for the stage that keeps most on

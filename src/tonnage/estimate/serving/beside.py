@@ -31,7 +31,7 @@ def settings_beside(model: Model, o: ServingOptions, q: Question, engine: Servin
             ("kv_offload",),
         )
     if o.lora_adapters is not None:
-        settings |= _adapters(o, q)
+        settings |= _adapters(o, q, engine)
     for name in ("lora_rank", "lora_active", "lora_on_host"):
         if getattr(o, name) is not None and o.lora_adapters is None:
             raise NotApplicable(
@@ -46,8 +46,18 @@ def settings_beside(model: Model, o: ServingOptions, q: Question, engine: Servin
     return settings
 
 
-def _adapters(o: ServingOptions, q: Question) -> dict[str, Any]:
+def _adapters(o: ServingOptions, q: Question, engine: ServingRuntime) -> dict[str, Any]:
     """LoRA adapters: slots on the GPU, those in use, and those in host memory."""
+    ranks = engine.adapter_ranks
+    if o.lora_rank is not None and ranks and o.lora_rank not in ranks:
+        raise InvalidPlan(
+            "{@lora_rank}: {version} allocates slots for one of {ranks} ({source}). Got {rank}. Nearest: {nearest}.",
+            version=engine.version,
+            ranks=listed(map(str, ranks)),
+            source=engine.adapter_ranks_source,
+            rank=o.lora_rank,
+            nearest=next((rank for rank in ranks if rank >= o.lora_rank), ranks[-1]),
+        )
     held = q.put("lora_adapters", o.lora_adapters, "given")
     settings = {"lora_adapters": held, "lora_rank": q.take("lora_rank", o.lora_rank, RANK, "default", RANK_SOURCE)}
     if o.lora_active is not None:

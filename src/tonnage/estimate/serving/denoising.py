@@ -9,6 +9,7 @@ from tonnage.runtimes import ServingRuntime
 from tonnage.spec import Denoising
 
 OPTIONS = ("denoising_steps", "block_length", "denoising_cache")
+DRAFTS = ("speculative", "draft_model", "draft_tokens", "acceptance")
 OWN_CODE = "transformers"
 FAST = "Fast-dLLM, v1/llada/generate.py: generate_with_prefix_cache, generate_with_dual_cache"
 RUNS_ONE = "SGLang, sglang/srt/dllm/config.py: max_running_requests 1 unless it is said"
@@ -34,6 +35,19 @@ def denoising(model: Model, engine: ServingRuntime, o: ServingOptions, q: Questi
                 ("model",),
             )
         return None
+    for name in DRAFTS:
+        if getattr(o, name) is not None:
+            raise NotApplicable(
+                Message(
+                    "{name} is of models that write one token after another, and {model} denoises many at once. "
+                    "Got {value}.",
+                    name=option_name(name),
+                    model=model.name,
+                    value=getattr(o, name),
+                ),
+                name,
+                ("model",),
+            )
     known = (*model.diffusion.serves, OWN_CODE)
     if engine.name not in known:
         raise InvalidPlan(

@@ -6,12 +6,23 @@ from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.serving.draft_heads import head
 from tonnage.estimate.serving.options import ServingOptions
-from tonnage.estimate.serving.placement import DRAFT, HEADS, LOOKUP, OWN_LAYERS, has_own_layers, way_to_draft
-from tonnage.estimate.serving.speculative import acceptance, known_methods, usual_tokens
+from tonnage.estimate.serving.placement import (
+    DRAFT,
+    HEADS,
+    LOOKUP,
+    OWN_LAYERS,
+    draft_model,
+    has_own_layers,
+    way_to_draft,
+)
+from tonnage.estimate.serving.speculative import LEAST, acceptance, known_methods, most_published, usual_tokens
 from tonnage.kernel.errors import InvalidPlan, NotApplicable, shown
 from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import unknown
+from tonnage.kernel.units import human
 from tonnage.runtimes import ServingRuntime, serving_runtime, serving_runtimes
+
+MANY_DRAFTS = 16  # tokens drafted ahead, beyond every published run
 
 
 def drafts(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime) -> dict[str, Any]:
@@ -40,8 +51,20 @@ def drafts(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime)
     else:
         usual, why = 1, "one token ahead"
     tokens = q.take("draft_tokens", o.draft_tokens, usual, "default", why)
+    if tokens > MANY_DRAFTS:
+        q.warn(
+            Message(
+                "{@draft_tokens} {tokens}: published runs draft at most {most} tokens ahead. Each further one costs "
+                "time in every pass, and is accepted only after all before it.",
+                tokens=tokens,
+                most=most_published(),
+            ),
+            first=True,
+        )
     if o.draft_model is not None:
         q.put("draft_model", o.draft_model, "given")
+    if method == DRAFT and o.draft_model:
+        _check_size(model, o.draft_model, q)
     if not o.speculative and method == LOOKUP:
         q.warn(
             Message(
@@ -56,7 +79,18 @@ def drafts(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime)
     found = acceptance(model, method, int(tokens), o.draft_model or "")
     why, is_own = found.why(method), found.level == "model"
     q.put("acceptance", round(found.value, 4), "catalogue" if is_own else "default", why)
-    if not is_own:
+    if not is_own and method == LOOKUP:
+        q.warn(
+            Message(
+                "acceptance {value:.2f} is {why}; publications differ from {low:.2f} to {high:.2f}, and where no text "
+                "repeats itself none is accepted: TPOT's band reaches that far. {--acceptance} says that of your load.",
+                value=found.value,
+                why=why,
+                low=found.low,
+                high=found.high,
+            )
+        )
+    elif not is_own:
         q.warn(
             Message(
                 "acceptance {value:.2f} is {why}; publications differ from {low:.2f} to {high:.2f}. {--acceptance} "
@@ -69,9 +103,26 @@ def drafts(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime)
         )
     return settings | {
         "acceptance": found.value,
-        "acceptance_low": found.low,
+        "acceptance_low": found.low if is_own or method != LOOKUP else LEAST,
         "acceptance_high": found.high,
     }
+
+
+def _check_size(model: Model, name: str, q: Question) -> None:
+    """A warning of a draft model whose passes read no less than those that it saves."""
+    drafted, own = draft_model(name).num_active_parameters(), model.num_active_parameters()
+    if drafted >= own:
+        q.warn(
+            Message(
+                "{@draft_model} {draft} passes a token through {drafted}, {model} through {own}: a draft model saves "
+                "time where it is much smaller.",
+                draft=name,
+                drafted=human(drafted, "parameters"),
+                model=model.name,
+                own=human(own, "parameters"),
+            ),
+            first=True,
+        )
 
 
 def _check_method(model: Model, o: ServingOptions, method: str, engine: ServingRuntime) -> None:

@@ -255,9 +255,26 @@ class _Replica:
         return _stage_weights(self.model, self.engine, stage, self.stored, self.shares, away)
 
     def host_memory(self) -> Term | None:
-        """What the engine puts into host memory: layers, the token table, experts, inputs and outputs; weights that
-        were offloaded.
+        """What the engine puts into host memory, with the adapters that are kept there."""
+        beside, held = self._host_adapters(), self._on_host_memory()
+        if beside is None or held is None:
+            return held or (beside and Term.sum("host memory", beside))
+        return Term.sum("host memory", *(held.children if held.combine == "sum" else (held,)), beside)
+
+    def _host_adapters(self) -> Term | None:
+        """Each rank loads whole adapters of its stage, and cuts its part out where they come to the GPU.
+
+        vLLM, vllm/lora/worker_manager.py: _load_adapter; vllm/lora/layers/base_linear.py: set_lora.
         """
+        if not self.plan.adapters.lora_on_host:
+            return None
+        kept = replace(self.plan, adapters=replace(self.plan.adapters, lora_adapters=self.plan.adapters.lora_on_host))
+        of_stages = [adapters(kept, stage, 1, self.activation_width) for stage in self.stages]
+        ranks = Term.of("ranks that hold a copy", g.ranks_of_replica, n=self.plan.tensor_parallel_size)
+        return Term.product("adapters", "bytes", ranks, Term.sum("of all stages", *of_stages, unit="bytes"))
+
+    def _on_host_memory(self) -> Term | None:
+        """Layers, the token table, experts, inputs and outputs; weights that were offloaded."""
         if self.held_experts is not None:
             return host_expert_bytes(self.model, self.plan, self.held_experts)
         if self.on_host is None:

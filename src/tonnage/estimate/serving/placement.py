@@ -72,11 +72,11 @@ def drafting(model: Model, plan: ServingPlan, *, shared: bool = False) -> Model 
         from tonnage.estimate.serving.draft_heads import head
 
         return head(model, method, tokens, shared=shared)
-    return _draft_model(name) if name and method in ("", DRAFT) else None
+    return draft_model(name) if name and method in ("", DRAFT) else None
 
 
 @lru_cache(maxsize=16)
-def _draft_model(name: str) -> Model:
+def draft_model(name: str) -> Model:
     """The draft model of this name."""
     from tonnage.models import read
 

@@ -44,6 +44,8 @@ class Acceptance(Struct, frozen=True, kw_only=True):
         models = ", ".join(dict.fromkeys(fact.model for fact in self.facts if fact.model))
         if self.level == "family":
             return Message("assumed: published for {models}, of the same family", models=models)
+        if name == LOOKUP:
+            return Message("assumed: the lowest of all published with {method} ({models})", method=name, models=models)
         return Message("assumed: the median of all published with {method} ({models})", method=name, models=models)
 
 
@@ -56,6 +58,12 @@ def known_methods() -> tuple[str, ...]:
 def usual_tokens(name: str) -> int:
     """Tokens drafted in each step where no number is given."""
     return method(name).tokens
+
+
+def most_published() -> int:
+    """The most tokens drafted ahead, as a chain, of which a publication says how many are accepted."""
+    facts = [fact for name in methods() for fact in method(name).fact if not fact.tree]
+    return max(max(len(fact.positions), *map(int, fact.lengths), 0) for fact in facts)
 
 
 def published_head(model: Model, name: str) -> str:
@@ -79,6 +87,9 @@ def _acceptance(model: str, family: str, name: str, tokens: int, draft: str) -> 
     def of_model(fact: AcceptanceFact) -> bool:
         return fact.model == model and (name != DRAFT or fact.draft == draft)
 
+    if name == LOOKUP:  # n-grams follow the text, not the model: nothing of a family says how often yours repeats
+        own = tuple(fact for fact in facts if of_model(fact))
+        return _joined(own, "model", tokens) if own else _joined(facts, "method", tokens, lowest=True)
     tests: tuple[tuple[Level, Callable[[AcceptanceFact], bool]], ...] = (
         ("model", of_model),
         ("family", lambda fact: bool(family) and fact.family == family),
@@ -92,9 +103,9 @@ def _acceptance(model: str, family: str, name: str, tokens: int, draft: str) -> 
     raise MissingDatum("no publication says how many drafted tokens are accepted with {method}.", method=name)
 
 
-def _joined(facts: tuple[AcceptanceFact, ...], level: Level, tokens: int) -> Acceptance:
+def _joined(facts: tuple[AcceptanceFact, ...], level: Level, tokens: int, *, lowest: bool = False) -> Acceptance:
     shares = [share(fact, tokens) for fact in facts]
-    middle = median(shares) if level == "method" else fmean(shares)
+    middle = min(shares) if lowest else median(shares) if level == "method" else fmean(shares)
     low, high = min(shares), max(shares)
     if level != "method":  # one publication says nothing of how far others would be from it
         spread = _spread(tokens)

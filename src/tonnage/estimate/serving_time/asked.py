@@ -1,12 +1,16 @@
 """What is asked of a model that writes no text of its own: documents to embed, pairs to score, files of speech."""
 
+from bisect import bisect
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
+from tonnage.estimate.bands import serving_band
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import LARGEST, LoadOptions, ReplicaLoad
 from tonnage.estimate.serving.forward_peak import batch_limits
+from tonnage.estimate.serving.memory import serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving_time.speech import WINDOW_TOKENS, windows_of
 from tonnage.kernel.errors import InvalidInput, NotApplicable
@@ -28,6 +32,7 @@ OF_ANSWERS = (
     "cached_tokens",
     "cache_hit_rate",
     "prefill_replicas",
+    "kv_transfer",
     "spread",
     "burstiness",
     "trace",
@@ -38,6 +43,8 @@ OF_ANSWERS = (
     "num_requests",
     "seed",
 )
+OF_DECODING = ("speculative", "draft_model", "draft_tokens", "acceptance", "kv_offload", "kv_offload_size")
+OF_ADAPTERS = ("lora_adapters", "lora_rank", "lora_active", "lora_on_host")
 
 
 class Encoded(Struct, frozen=True, kw_only=True):
@@ -61,22 +68,25 @@ class Encoded(Struct, frozen=True, kw_only=True):
         )
 
 
-def check_purpose(model: Model, load: LoadOptions) -> Purpose:
+def check_purpose(model: Model, options: ServingOptions, load: LoadOptions) -> Purpose:
     """What the model is for; NotApplicable for options of models for something else."""
     found = purpose(model)
     what = DOES[found]
     wrong: tuple[str, ...] = OF_TEXT
     if found != "generate":
-        wrong = (*OF_ANSWERS, "input_tokens" if found == "transcribe" else "audio_seconds")
+        wrong = (*OF_ANSWERS, "input_tokens" if found == "transcribe" else "audio_seconds", *OF_DECODING)
+    if found == "transcribe" or is_encoder(model):  # no engine loads adapters of these
+        wrong = (*wrong, *OF_ADAPTERS)
     for name in wrong:
-        if getattr(load, name) is not None:
+        value = getattr(load if name in load.__struct_fields__ else options, name)
+        if value is not None:
             raise NotApplicable(
                 Message(
                     "{name} is not of {model}, which {what}. Got {value}.",
                     name=option_name(name),
                     model=model.name,
                     what=what,
-                    value=getattr(load, name),
+                    value=value,
                 ),
                 name,
                 ("model",),
@@ -128,6 +138,19 @@ def _length(model: Model, load: LoadOptions, context: int) -> int:
     return length
 
 
+def windows_that_fit(model: Model, cluster: Cluster, plan: ServingPlan, most: int) -> int:
+    """Windows of 30 seconds that a replica holds at once, with the error band: at most `most`, and 1 at least."""
+    usable = cluster.accelerator.memory.usable_bytes - plan.reserve_bytes
+    band = serving_band(plan.engine, cluster.accelerator)
+
+    def fits(windows: int) -> bool:
+        held = plan.with_fields(concurrency=windows)
+        needed = serving_memory(model, held, cluster.accelerator).memory.value
+        return (band.around(needed)[1] if band else needed) <= usable
+
+    return max(bisect(range(1, most + 1), False, key=lambda windows: not fits(windows)), 1)
+
+
 def encoded(
     model: Model, cluster: Cluster, plan: ServingPlan, options: ServingOptions, load: LoadOptions, q: Question
 ) -> tuple[Encoded, ServingPlan]:
@@ -141,8 +164,8 @@ def encoded(
         audio = q.take("audio_seconds", audio or None, AUDIO_SECONDS, "default", "a file of ten minutes")
         each = engine.documents
         if options.concurrency is None and each > 1:
-            each = min(each, windows_of(audio))
-        why = Message("windows of 30 seconds at once: {engine}'s default", engine=engine.name)
+            each = windows_that_fit(model, cluster, plan, min(each, windows_of(audio)))
+        why: str = Message("windows of 30 seconds at once: {engine}'s default", engine=engine.name)
     else:
         audio, length = 0, _length(model, load, int(plan.context))
         q.take("input_tokens", load.input_tokens, length, "default", CHUNK_SOURCE)
@@ -155,6 +178,9 @@ def encoded(
             else Message("{items} of a batch: {engine}'s default", items=ITEMS[found], engine=engine.name)
         )
     given = -(-options.concurrency // replicas) if options.concurrency else None
+    if plan.max_num_seqs and plan.max_num_seqs < (given or each):
+        each, why = plan.max_num_seqs, option_name("max_num_seqs")
+        given = each if given else None
     at_once = min(given, each) if given and fills else given or each
     if options.concurrency is None:
         q.put("concurrency", at_once * replicas, "runtime", why)

@@ -14,6 +14,7 @@ from tonnage.estimate.hardware.links import links
 from tonnage.estimate.hardware.network import Network
 from tonnage.estimate.host.storage import DRIVE_SOURCE, drives_of
 from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.serving.memory import ServingMemory
 from tonnage.estimate.serving_time.forward_pass import PassTime
 from tonnage.estimate.serving_time.load_time import READ_RATE
@@ -204,6 +205,34 @@ def offload_figures(
         break_even_bandwidth=least,
         faster=loading.value < recomputed,
     )
+
+
+def check_tier(
+    figures: KVOffloadDocument[Term], plan: ServingPlan, memory: ServingMemory, wanted: ReplicaLoad, question: Question
+) -> None:
+    """InvalidPlan where a tier holds less than one cached prefix; a note where it holds fewer than there are users."""
+    cached, users = int(wanted.load.cached_tokens), int(wanted.load.concurrency or 0)
+    held = int(figures.capacity_tokens.value)
+    if cached > held:
+        size = token_bytes(plan, memory)
+        raise InvalidPlan(
+            "{@kv_offload_size} must hold the {cached:,} cached tokens of a prompt, {needed}. Got {got}, {held:,} "
+            "tokens. Nearest: {needed}.",
+            cached=cached,
+            needed=human(cached * size, "bytes"),
+            got=human(plan.tier.kv_offload_bytes or 0, "bytes"),
+            held=held,
+        )
+    if cached and held // cached < users:
+        question.warn(
+            Message(
+                "the tier of a replica holds the cached tokens of {held:,} of its {users:,} users: such a hit rate "
+                "needs prefixes that users share, or a larger {@kv_offload_size}.",
+                held=held // cached,
+                users=users,
+            ),
+            first=True,
+        )
 
 
 def _load_name(plan: ServingPlan) -> str:

@@ -103,7 +103,11 @@ def serving_speed(
         _note_prefixes(replica.pool, served, replica_load.load, question)
     speed = speed_of(replica, plan, cluster, served, replica_load)
     if plan.tier.kv_offload:
-        speed = replace(speed, figures=replace(speed.figures, kv_offload=_offload(replica, plan, memory, replica_load)))
+        from tonnage.estimate.serving_time.kv_tier import check_tier
+
+        offload = _offload(replica, plan, memory, replica_load)
+        check_tier(offload, plan, memory, replica_load, question)
+        speed = replace(speed, figures=replace(speed.figures, kv_offload=offload))
     bands = _bands(replica.clock, speed.figures) | _own_bands(served, plan)
     return replace(speed, figures=replace(speed.figures, **bands))
 

@@ -66,6 +66,8 @@ class Page:
         self.width = max(MIN_WIDTH, min(width, MAX_WIDTH))
         self.indent = LABEL_CELLS.get(current(), LABEL_CELLS["en"])
         self._blocks: list[list[tuple[int, list[Runs]]]] = []  # forms of each, the longest first
+        self._uncounted: set[int] = set()  # places of blocks that `-v` does not have either: the following question
+        self._more: tuple[int, Sequence[str]] | None = None
 
     # ---- what is written, from above
 
@@ -108,8 +110,19 @@ class Page:
             forms.insert(0, (fewer, self._field(label, [GAP.join([*(f"`{flag}`" for flag in shown[:-2]), rest])])))
         self.block(self._field(label, [GAP.join(f"`{flag}`" for flag in shown)]), *forms)
 
+    def field_lines(self, label: str, *texts: str) -> list[Runs]:
+        """The lines of a field."""
+        return self._field(label, texts)
+
+    def more(self, first: str, *others: str) -> None:
+        """Where to look further. `first` has what is left out here, whose lines are counted behind it."""
+        self._more = (len(self._blocks), others)
+        self.field("more", GAP.join((first, *others)))
+
     def command(self, label: str, command: str, drop: int = 0) -> None:
         """A command that can be copied: a line ends before an option, with a backslash."""
+        if label == "next":
+            self._uncounted.add(len(self._blocks))
         self.block(self._command(label, command), *_left_out(drop))
 
     def table(self, header: Sequence[Column], rows: Sequence[Sequence[str]], *, bold: int | None = 0) -> None:
@@ -164,6 +177,20 @@ class Page:
             forms.insert(0, longest)
             if len(_shown(blocks)) > most:
                 forms.pop(0)
+        return self._counted(blocks)
+
+    def _counted(self, blocks: list[list[tuple[int, list[Runs]]]]) -> list[Runs]:
+        """The lines; the last ones say how many are left out, where that takes no line more."""
+        places = [at for at in range(len(blocks)) if at not in self._uncounted]
+        count = sum(max(len(self._blocks[at][0][1]) - len(blocks[at][0][1]), 0) for at in places)
+        if count and self._more is not None:
+            at, others = self._more
+            text = (
+                say("`-v` all figures, +1 line") if count == 1 else say("`-v` all figures, +{count} lines", count=count)
+            )
+            longer = self._field("more", [GAP.join((text, *others))])
+            if len(longer) == len(blocks[at][0][1]):
+                blocks[at] = [(0, longer)]
         return _shown(blocks)
 
     def text(self, most: int = MAX_LINES) -> list[str]:

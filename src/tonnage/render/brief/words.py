@@ -9,7 +9,7 @@ from tonnage.documents.question import ASKED
 from tonnage.kernel.message import Message, Series
 from tonnage.kernel.units import DAY, HOUR, money
 from tonnage.language import say, worded
-from tonnage.render.brief.layout import GAP, Page
+from tonnage.render.brief.layout import Page, Runs
 from tonnage.render.brief.numbers import count
 
 CHIPS = ("TPU", "Trainium", "Inferentia")  # accelerators that are no GPUs
@@ -33,11 +33,28 @@ SAID = (
     "this cluster needs {seconds}, and the deadline is in {deadline}.",
     "the run takes {used}, and the budget buys {hours}.",
 )
+# Notes on an input that the figures rest on, and that nobody published for this model or that cannot hold: they stand
+# before other notes.
+DECISIVE = (
+    (
+        "acceptance {value:.2f} is {why}; publications differ from {low:.2f} to {high:.2f}. {--acceptance} says that "
+        "of your load."
+    ),
+    (
+        "acceptance {value:.2f} is {why}; publications differ from {low:.2f} to {high:.2f}, and where no text "
+        "repeats itself none is accepted: TPOT's band reaches that far. {--acceptance} says that of your load."
+    ),
+    (
+        "the tier of a replica holds the cached tokens of {held:,} of its {users:,} users: such a hit rate needs "
+        "prefixes that users share, or a larger {@kv_offload_size}."
+    ),
+)
 # In which order parts of the text are left out, the highest first (the peak of the bar is before all).
 FEWER_ROWS, MORE_NOTES, FEWER_ASSUMED, TWO_FIXES, PLAN_NOTE, NEXT = 88, 85, 80, 75, 72, 70
 PROGRAM, NOTE, THREE_ROWS, ASSUMED, ONE_FIX, ONE_ROW, BETTER, ROOM, COUNTS = 65, 60, 55, 50, 45, 42, 40, 30, 20
 LAUNCH_NOTE, COST = 20, 10
-ROUTER = ROOM + 5
+ROUTER = LAUNCH_NOTE - 5
+DECISIVE_NOTE = ROOM + 5
 
 Question = Mapping[str, Mapping[str, Any]]
 
@@ -224,20 +241,29 @@ def money_change(before: float | None, after: float | None) -> str:
 
 def add_notes(page: Page, warnings: Sequence[str], most: int = 2, drop: int = NOTE) -> None:
     """Notes of an answer, a few of them, without those that other lines say already."""
-    notes = [warning for warning in warnings if not _said(warning)]
-    for at, warning in enumerate(notes[:most]):
-        page.field("" if at else "note", worded(warning), drop=MORE_NOTES if at else drop)
-    if len(notes) > most:
-        page.field("", say("+{count} with `-v`", count=len(notes) - most), drop=MORE_NOTES + 1)
+    notes = sorted(
+        (warning for warning in warnings if not _is(SAID, warning)), key=lambda note: not _is(DECISIVE, note)
+    )
+    if not notes:
+        return
+    if _is(DECISIVE, notes[0]):
+        drop = min(drop, DECISIVE_NOTE)
+
+    def lines(number: int, *, counted: bool = True) -> list[Runs]:
+        left = [say("+{count} with `-v`", count=len(notes) - number)] if counted and len(notes) > number else []
+        return page.field_lines("note", *map(worded, notes[:number]), *left)
+
+    forms = [lines(most), lines(1), lines(1, counted=False)]
+    fewer = [(MORE_NOTES - at, form) for at, form in enumerate(forms[1:]) if len(form) < len(forms[0])]
+    page.block(forms[0], *fewer, (drop, []))
 
 
-def _said(warning: str) -> bool:
+def _is(templates: Collection[str], warning: str) -> bool:
     if isinstance(warning, Series):
-        return bool(warning.items) and _said(warning.items[0])
-    return isinstance(warning, Message) and warning.template in SAID
+        return bool(warning.items) and _is(templates, warning.items[0])
+    return isinstance(warning, Message) and warning.template in templates
 
 
 def add_more(page: Page, *, html: bool = True) -> None:
     """Where to look further."""
-    items = [say("`-v` all figures"), say("`--formulas` how"), "`--json`", *(["`--html FILE`"] if html else [])]
-    page.field("more", GAP.join(items))
+    page.more(say("`-v` all figures"), say("`--formulas` how"), "`--json`", *(["`--html FILE`"] if html else []))

@@ -233,6 +233,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     encoding: str = "fused"
     #: Documents of a pass where tokens do not bound it, or windows of sound at once.
     documents: int = 32
+    #: Windows of one file that it takes at once where it is asked to, in its own examples; 1: it takes one.
+    batched_windows: int = 1
     #: Whose rates its speech has in encoding.toml; "": those of its own passes.
     speech: str = ""
     #: Sequences that it keeps for each window of sound unless told otherwise (beam search), and who says so.
@@ -388,6 +390,9 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     launch: Callable[[Start], str] | None = None
     #: Slots of adapters have room for those of routed experts too.
     adapts_experts: bool = False
+    #: Ranks of adapters for which it has slots; (): any.
+    adapter_ranks: tuple[int, ...] = ()
+    adapter_ranks_source: str = ""
     #: What carries KV caches from prefill servers to decode servers (disaggregated serving), its default first; empty:
     #: it starts no such servers.
     transfers: tuple[str, ...] = ()
