@@ -133,7 +133,7 @@ def shown(line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     return capsys.readouterr().out.splitlines()
 
 
-SPLIT = "serve deepseek-v3 --on 8x8xh200 --users 1000 --input 4k --output 1k --tp 8 --prefill-replicas 4"
+SPLIT = "serve llama-3.1-8b --on 4xh100 --tp 1 --users 150 --input 2k --output 500 --prefill-replicas 3"
 
 
 def test_the_launch_line_of_the_router_outlasts_notes_and_suggestions(capsys, monkeypatch):

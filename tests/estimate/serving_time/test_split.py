@@ -140,7 +140,8 @@ def test_users_beyond_what_the_replicas_answer_wait_for_the_kind_that_is_the_lim
     assert "of waiting for" not in texts[2]
 
 
-def test_the_text_names_the_replicas_and_how_each_is_started(capsys):
+def test_the_text_names_the_replicas_and_how_each_is_started(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     words = "serve llama-3.1-8b --on 8xh100 --tp 1 --users 100 --input 4k --output 300 --prefill-replicas 4"
     assert main(words.split()) == 0
     text = " ".join(capsys.readouterr().out.split())
