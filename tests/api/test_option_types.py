@@ -1,6 +1,7 @@
 """The types of the Python functions' options are those that are declared."""
 
 import inspect
+import re
 import runpy
 from pathlib import Path
 from typing import get_type_hints
@@ -57,7 +58,8 @@ def test_help_has_the_usual_options_with_unit_and_default_and_says_where_all_are
     for name in USUAL[verb]:
         unit = f" [{by_name[name].unit}]" if by_name[name].unit else ""
         assert f"\n  {name}{unit}: " in text
-        assert by_name[name].default.split()[:1] == [] or "default:" in text.partition(f"\n  {name}")[2][:600]
+        entry = re.split(r"\n  (?=\S)", text.partition(f"\n  {name}{unit}: ")[2])[0]
+        assert by_name[name].default.split()[:1] == [] or "default:" in entry
 
 
 def test_options_of_other_verbs_are_named_as_python_has_them():

@@ -43,6 +43,8 @@ from tonnage.spec import Cluster, ServingPlan
 NARROWER = ("fp8", "int4")  # what weights are stored in, the mildest first
 FILES = ("q8_0", "q4_k_m")  # the same as files of llama.cpp
 SHARES = (0.95, 0.97)  # of an accelerator's memory, where its context has room beside them
+# Shares that users of SGLang state, and the least of its own rule that is taken as meant: it subtracts memory for
+# graphs of every group of attention, so that of 64 groups less than nothing is left (overhead.py: static_share).
 USUAL_SHARES, LEAST_SHARE = (0.8, 0.85, 0.9), 0.5
 BLOCK = 1024  # tokens: a shorter context is proposed in steps of this, below it in single tokens
 LAYOUT = frozenset({"tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size"})

@@ -139,9 +139,9 @@ def _waits(replica: Replica, replica_load: ReplicaLoad) -> WaitsAt:
 
 
 def most_users(at: WaitsAt, replica_load: ReplicaLoad, places: float) -> int:
-    """The most users, of one replica or of all whose `places` these are, within the limits: doubled until one is past
-    them, then halved towards; so it is known of this number and of one more. Without a limit on the first token, those
-    who wait do not count: no more than run at once.
+    """The most users within the limits, found by doubling and then by bisection, so that this number meets them and one
+    more does not. `places`: requests that run at once. Without a limit on the first token no more users than these
+    count, since the others wait.
     """
     most = MOST_USERS if replica_load.ttft is not None else max(floor(places), 1)
     low, high = 0, 1

@@ -8,7 +8,7 @@ from functools import lru_cache
 from tonnage.numerics.precisions import Precision, Scale
 from tonnage.numerics.quantization import _schemes as schemes
 from tonnage.numerics.quantization._exllama import exllama_config, of_layers
-from tonnage.numerics.quantization._layout import Layout
+from tonnage.numerics.quantization._layout import Layout, layout
 
 # "mlx-4bit", in groups of 64 unless another size follows, "mlx-4bit-32g"
 _MLX = re.compile(r"mlx_([234568])bit(?:_(32|64|128)g)?")
@@ -48,8 +48,10 @@ def tool_precision(name: str) -> Precision | None:
     return None
 
 
-def tool_layout(chosen: Precision) -> Layout:
-    """What embedding, head and routers are stored in beside the matrices of this precision."""
+def tool_layout(name: str, chosen: Precision) -> Layout:
+    """What embedding, head and routers are stored in beside the matrices of this precision, as a user names it."""
+    if exllama := exllama_config(name):
+        return layout(exllama)
     if chosen.name.startswith("ov-"):
         return Layout(matrices=chosen, tables=True, table=OV_INT8)
     of_mlc = chosen.name.startswith(OWN_FORMATS) and not chosen.name.endswith("_2")

@@ -33,8 +33,8 @@ SAID = (
     "this cluster needs {seconds}, and the deadline is in {deadline}.",
     "the run takes {used}, and the budget buys {hours}.",
 )
-# Notes on an input that the figures rest on, and that nobody published for this model or that cannot hold: they stand
-# before other notes.
+# Notes that stand before all others: on an assumed input that decides the figures, such as an acceptance that nobody
+# published for this model, or on one that the machine cannot meet.
 DECISIVE = (
     (
         "acceptance {value:.2f} is {why}; publications differ from {low:.2f} to {high:.2f}. {--acceptance} says that "

@@ -47,7 +47,7 @@ def compare(
     """
     ordered_axes = a.ordered(tuple(axes))
     a.check_size(ordered_axes)
-    known = columns(verb, ordered_axes, encodes=True)
+    known = columns(verb, ordered_axes, encodes=True)  # of any model: those that no answer fills are dropped below
     key, *asked_for = (named(verb, name, known) for name in (sort or KEY, *show))
     asker = _Asker(verb, ordered_axes, read, of_model)
     points = list(a.points(ordered_axes))

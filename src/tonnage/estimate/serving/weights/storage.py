@@ -25,7 +25,6 @@ from tonnage.numerics.quantization import (
     Layout,
     Module,
     Shape,
-    exllama_config,
     file_type,
     layout,
     role,
@@ -385,9 +384,7 @@ def _requested(model: Model, name: str) -> Storage:
         return _as_published(model)
     if chosen.kind == "float" and chosen.element_bits >= 16:
         return _plain(model, chosen, chosen.source)
-    if exllama := exllama_config(name):
-        return _from_layout(model, layout(exllama), chosen.source)
-    return _from_layout(model, tool_layout(chosen), chosen.source)
+    return _from_layout(model, tool_layout(name, chosen), chosen.source)
 
 
 def _is_stored_so(model: Model, name: str) -> bool:
