@@ -156,3 +156,10 @@ def test_integrated_gpus_have_what_the_driver_on_linux_gives_them(name, usable, 
     assert chip.memory.bytes_per_second == bandwidth * 1e9
     assert chip.dense_flops["int8"] == tops * 1e12
     assert chip.dense_flops["fp16"] == pytest.approx(tops * 1e12 / 2, rel=2e-3)
+
+
+def test_a_machine_whose_published_runs_are_slower_than_estimated_says_so_first():
+    answer = tonnage.serve("qwen3-8b", on="core-ultra-9-285h-32gb", engine="openvino", weights="int4")
+    assert "1.6 to 4.6 times as long" in answer.warnings[0]
+    other = tonnage.serve("qwen3-8b", on="core-ultra-7-258v-32gb", engine="openvino", weights="int4")
+    assert not any("issue 36270" in warning for warning in other.warnings)

@@ -81,7 +81,7 @@ def warn_of_kernels(plan: ServingPlan, cluster: Cluster, question: Question) -> 
     """What a user sets so that the engine runs the kernels that its times are of."""
     engine = serving_runtime(plan.engine, plan.engine_version)
     if engine.kernels_note is not None and (note := engine.kernels_note(cluster.accelerator)):
-        question.warn(note)
+        question.warn(note, first=True)
 
 
 def warn_of_slow_experts(model: Model, plan: ServingPlan, memory: ServingMemory, question: Question) -> None:

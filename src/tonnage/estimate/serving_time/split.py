@@ -53,7 +53,7 @@ TRANSFERS = {"nixl": "NIXL", "mooncake": "Mooncake", "mori": "MORI", "ucx": "UCX
 # UCX, on which NIXL runs too, takes NVLink between GPUs of a node (UCX_TLS cuda_ipc); Mooncake and MORI send by RDMA
 # unless told otherwise (SGLang, docs/advanced_features/pd_disaggregation.md: NVLink Transport Configuration).
 INSIDE_A_NODE = ("nixl", "ucx", "mpi")
-ROUNDS, CLOSE = 60, 1e-12  # in which the rate of so many users is found, to this part of it
+ROUNDS, CLOSE = 60, 1e-12  # rounds at most, and the part of the rate to which it is found
 
 
 class Side(NamedTuple):
@@ -116,8 +116,8 @@ def split_times(
 
 
 def _rate_of(excess: Callable[[Number], Number], most: Number) -> Number:
-    """Where `excess`, which falls with the rate, is 0 between 0 and `most`: by false position, whose end is halved that
-    stays twice (the Illinois method), so that a dozen rounds do.
+    """The rate between 0 and `most` at which `excess`, which falls with it, is 0. The Illinois method: false position,
+    in which the value at an end is halved that stays for two rounds; about ten rounds are needed.
     """
     low, high = 1e-9 * most, most
     above, below = excess(low), excess(high)
