@@ -54,6 +54,8 @@ def test_an_engine_that_generates_takes_its_share_of_the_memory():
 @pytest.mark.parametrize(
     ("said", "words"),
     [
+        ({"method": "grpo"}, "grpo is an objective: give objective grpo."),
+        ({"objective": "lora"}, "lora is a method: give method lora."),
         ({"objective": "distillation"}, "needs a teacher"),
         ({"objective": "dpo", "teacher": "llama-3.1-8b"}, "belongs to objective distillation"),
         ({"engine_memory_share": 0.3}, "objectives that generate"),

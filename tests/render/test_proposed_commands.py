@@ -6,6 +6,9 @@ import shlex
 import pytest
 
 import tonnage.cli
+from tonnage.interchange.formats import formats
+from tonnage.runtimes import training_runtime, training_runtimes
+from tonnage.runtimes.parts.tools import TOOLS
 
 ASKED = (
     ("train qwen3-8b --on 4xH100 --objective grpo", "next"),
@@ -28,6 +31,18 @@ ASKED = (
     ("plan mixtral-8x7b --train --on 8xH100 --runtime megatron --precision bf16-mixed", "try"),
     ("plan llama-3.1-8b --on 8xH100 --tokens 1B --deadline 30d --runtime fsdp2 --top 1", "next"),
     ("train llama-3.1-8b --on 8xA100 --objective distillation --teacher llama-3.1-70b", "next"),
+    ("train qwen3-8b --on 8xH100 --runtime axolotl --lora-rank 32 --method lora", "next"),
+)
+# What is written by `tonnage export`, as its users name it.
+WRITTEN = (
+    "train qwen3-8b --on 8xH100 --runtime axolotl --method lora",
+    "train qwen3-8b --on 8xH100 --runtime llama-factory --method qlora",
+    "train llama-3.1-8b --on 8xH100 --runtime torchtitan --recompute full",
+    "train llama-3.1-8b --on 8xH100 --runtime deepspeed --zero-stage 2",
+    "train llama-3.1-70b --on 8x8xH100 --runtime megatron --tensor-parallel-size 8 --pipeline-parallel-size 4",
+    "train llama-3.1-70b --on 8x8xH100 --runtime megatron-lm --tensor-parallel-size 8 --pipeline-parallel-size 4",
+    "train qwen3-8b --on 64xH100 --runtime verl --objective grpo --prompts-per-step 512",
+    "train qwen3-8b --on 8xH100 --runtime openrlhf --objective grpo",
 )
 # The verb's own, or what a change may move.
 ASIDE = {"--on", "--as-is", "--train", "--top", "--method", "--recompute", "--zero-stage"}
@@ -60,6 +75,25 @@ def test_a_proposed_command_keeps_what_was_asked_and_runs(asked, label, capsys, 
     status, document = run([*command, *fewest, "--json"], capsys)
     assert status in (0, 2, 3, 4)
     assert json.loads(document)["schema"] == "tonnage/2"
+
+
+@pytest.mark.parametrize("asked", WRITTEN)
+def test_a_run_whose_tool_is_written_says_how_it_starts(asked, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    words = shlex.split(asked)
+    _, text = run(words, capsys)
+    command = proposed(text, "start")
+    assert command[0] == "export" and set(words) - set(command) <= {"8xH100", "64xH100", "8x8xH100"}
+    status, text = run(command, capsys)
+    assert status == 0 and text
+
+
+def test_every_format_that_starts_training_is_named_by_its_tool_or_its_runtime():
+    of_tools = {tool.export for tool in TOOLS.values()} | {
+        training_runtime(name).export for name in training_runtimes()
+    }
+    starts = {form.name for form in formats() if form.write and "train" in form.verbs}
+    assert of_tools - {""} == starts - {"accelerate", "kubernetes", "sbatch", "skypilot"}  # these carry another's
 
 
 def test_what_is_proposed_for_a_missed_deadline_meets_it(capsys):

@@ -13,6 +13,7 @@ from tonnage.interchange.planned_run import PlannedRun
 from tonnage.interchange.source import MARK, Source
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.message import listed, option_name
+from tonnage.kernel.registry import letters_of
 from tonnage.question.command_line import command, line
 from tonnage.question.form import values
 from tonnage.question.looked_up import model_and_machine
@@ -119,16 +120,16 @@ def writer(name: str) -> Format:
 
 
 def _of_format(form: Format, verb: str, question: Mapping[str, Any]) -> dict[str, Any]:
-    """The runtime or engine of the format."""
+    """The runtime or engine of the format, which the question may name as the format or its tool is called."""
     option = {"train": "runtime", "serve": "engine"}[verb]
-    own = form.sets.get(verb, "")
-    if own and question.get(option) not in (None, own):
+    own, got = form.sets.get(verb, ""), question.get(option)
+    if own and got not in (None, own) and letters_of(str(got)) not in (letters_of(form.name), letters_of(form.tool)):
         raise InvalidInput(
             "{name} starts {own}: leave {option} out. Got {got}.",
             name=form.name,
             own=own,
             option=option_name(option),
-            got=question[option],
+            got=got,
         )
     return {option: own} if own else {}
 

@@ -11,6 +11,7 @@ TRAINING_RUNTIMES.add(
     "deepspeed",
     TrainingRuntime(
         name="deepspeed",
+        export="deepspeed",
         version="DeepSpeed 0.19",
         source="DeepSpeed, deepspeed/runtime/zero/config.py: reduce_bucket_size 5e8, overlap_comm only in stage 3; "
         "DeepSpeed, deepspeed/runtime/zero/stage_1_and_2.py, setup_buckets; DeepSpeed, "

@@ -11,6 +11,7 @@ TRAINING_RUNTIMES.add(
     "megatron",
     TrainingRuntime(
         name="megatron",
+        export="megatron",
         version="megatron-core 0.19",
         source="Megatron-LM, docs/source/api-guide/dist_optimizer.md: 18 bytes a parameter, 6 + 12/d with the "
         "distributed "

@@ -6,6 +6,7 @@ from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question, own_of
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.method import bare_base_bytes
+from tonnage.estimate.step.objective import OBJECTIVES
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
 from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.registry import unknown
@@ -31,6 +32,10 @@ def training_method(model: Model, runtime: TrainingRuntime, recipe: Recipe, o: T
         "default",
         ("every weight trains" if usual == "full" else Message("what {runtime} is made for", runtime=runtime.name)),
     )
+    if chosen in OBJECTIVES:
+        raise InvalidPlan(
+            "{@method} says which weights train. {chosen} is an objective: give {@objective} {chosen}.", chosen=chosen
+        )
     if chosen not in METHODS:
         raise unknown("training method", chosen, METHODS)
     if chosen in ("full", "freeze"):

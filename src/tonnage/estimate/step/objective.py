@@ -20,6 +20,7 @@ from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
 from tonnage.ops import Head
 from tonnage.runtimes import TrainingRuntime, training_runtime, training_runtimes
+from tonnage.runtimes.parts.base import METHODS
 from tonnage.spec import PostTraining, TrainingPlan
 
 if TYPE_CHECKING:  # serving imports the names of objectives, and none of the options
@@ -66,6 +67,10 @@ def objective_of(
 ) -> PostTraining:
     """What training is for, and what runs beside the model. Adapters that are switched off are their own reference."""
     name = q.take("objective", o.objective, "sft", "default", "the next token of the text")
+    if name in METHODS:
+        raise InvalidPlan(
+            "{@objective} says what is trained for. {name} is a method: give {@method} {name}.", name=name
+        )
     if name not in OBJECTIVES:
         raise unknown("objective", name, OBJECTIVES)
     chosen = OBJECTIVES[name]

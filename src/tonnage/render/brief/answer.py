@@ -11,7 +11,13 @@ from tonnage.render.brief.numbers import gib, money_column, seconds, seconds_col
 from tonnage.render.brief.read import NO_FILES, add_read, is_unnamed
 from tonnage.render.brief.run import change_that_keeps
 from tonnage.render.brief.serving import add_serving, engine_of, serving_change, serving_next, serving_subject
-from tonnage.render.brief.training import add_training, training_change, training_next, training_subject
+from tonnage.render.brief.training import (
+    add_training,
+    training_change,
+    training_next,
+    training_start,
+    training_subject,
+)
 from tonnage.render.brief.verdict import first_fix, recommended_move, verdict_line
 from tonnage.render.brief.words import (
     ASSUMED,
@@ -195,6 +201,8 @@ def _add_commands(page: Page, document: Mapping[str, Any], *, fits: bool, serves
     missed = fits and bool(document["verdict"].get("missed"))
     if fits and launch and not missed:
         add_launch(page, launch, drop=LAUNCH_NOTE)
+    elif fits and not serves and not missed and not document.get("read") and (start := training_start(document)):
+        page.command("start", start)
     change: Mapping[str, Any] | None = None
     if not fits and (fix := first_fix(document)):
         change = fix["change"]

@@ -18,14 +18,15 @@ from tonnage.render.brief.words import (
     gpus,
     money_change,
     named_model,
+    tool_of,
     usd_per_hour,
     value_of,
     with_changes,
 )
-from tonnage.runtimes.parts.tools import TOOLS
+from tonnage.runtimes import has_training_runtime, training_runtime
 
 METHODS = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA", "dora": "DoRA"}
-NOT_SEARCHED = ("advice", "as_is", "calibrated")  # options of `train` that no search has
+NOT_SEARCHED = ("advice", "as_is", "calibrated")  # options of `train` that neither a search nor a file has
 LARGEST = {"sequence_length": "sequence", "micro_batch_size": "micro-batch"}  # what `tonnage max` is asked for
 HOUR, MILLION = 3600.0, 1e6
 
@@ -69,10 +70,9 @@ def runtime_of(question: Mapping[str, Any]) -> str:
     """The runtime as its option names it, with torchtitan where the recipe and the model's code are torchtitan's; of a
     tool its name, with what it runs on.
     """
-    why = question["runtime"].get("why") if isinstance(question.get("runtime"), Mapping) else None
-    tool = next((tool.title for tool in TOOLS.values() if tool.shown == why), "")
+    tool = tool_of(question)
     if tool:
-        return f"{tool} ({value_of(question, 'runtime', '')})"
+        return f"{tool.title} ({value_of(question, 'runtime', '')})"
     runtime, version = str(value_of(question, "runtime", "")), str(value_of(question, "runtime_version", ""))
     code = version.partition(" ")[0]
     is_own_code = str(value_of(question, "model_code", code)) == code
@@ -193,6 +193,19 @@ def training_change(document: Mapping[str, Any], move: Mapping[str, Any], state:
         parts.append(say("{change} per step", change=took))
     parts.append(money_change(usd_per_million(document), _with_failures(document, move.get("usd_per_million_tokens"))))
     return with_changes(parts, move)
+
+
+def training_start(document: Mapping[str, Any]) -> str:
+    """The command that writes what starts the run; nothing where no format of the runtime, or of the tool that was
+    asked for, is written.
+    """
+    question = document["question"]
+    tool, runtime = tool_of(question), str(value_of(question, "runtime", ""))
+    format_name = tool.export if tool else training_runtime(runtime).export if has_training_runtime(runtime) else ""
+    if not format_name:
+        return ""
+    rest = asked_again(question, NOT_SEARCHED)
+    return f"tonnage export {format_name} train {named_model(question)} --on {value_of(question, 'on')}{rest}"
 
 
 def training_next(document: Mapping[str, Any], *, fits: bool) -> str:

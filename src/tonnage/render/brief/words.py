@@ -11,6 +11,7 @@ from tonnage.kernel.units import DAY, HOUR, money
 from tonnage.language import say, worded
 from tonnage.render.brief.layout import Page, Runs
 from tonnage.render.brief.numbers import count
+from tonnage.runtimes.parts.tools import TOOLS, Tool
 
 CHIPS = ("TPU", "Trainium", "Inferentia")  # accelerators that are no GPUs
 # The name of an option that people know better, or that the question has under another name.
@@ -128,11 +129,19 @@ def assumed(question: Question, names: Iterable[str]) -> list[str]:
 
 def given(question: Question, names: Iterable[str], origins: Collection[str] = SET) -> str:
     """Inputs that were given or chosen, as flags with a blank before each."""
+    tool = tool_of(question)
     return "".join(
-        f" {flag(name, entry['value'])}"
+        f" {flag(name, tool.name if tool and name == 'runtime' else entry['value'])}"
         for name in names
         if (entry := question.get(name)) and entry["from"] in origins and entry["value"] is not None
     )
+
+
+def tool_of(question: Question) -> Tool | None:
+    """The tool that was asked for, such as axolotl, where the question names the runtime that it runs on."""
+    entry = question.get("runtime")
+    why = entry.get("why") if isinstance(entry, Mapping) else None
+    return next((tool for tool in TOOLS.values() if tool.shown == why), None) if why else None
 
 
 def asked_again(question: Question, without: Collection[str] = (), origins: Collection[str] = SET) -> str:

@@ -146,6 +146,8 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     microbatch_rules: Mapping[str, str] = {}
     #: Earlier versions, by name.
     older: Mapping[str, "TrainingRuntime"] = {}
+    #: The format of `tonnage export` that starts it; "": none.
+    export: str = ""
     #: Whether layers can be compiled.
     compiles: bool = False
     #: Whether the optimizer can step as gradients come.

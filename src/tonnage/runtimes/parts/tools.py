@@ -72,6 +72,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     data_loader_workers: int = 0
     #: Runtimes for which its launcher sets expandable segments.
     expands_on: tuple[str, ...] = ()
+    #: The format of `tonnage export` that starts it; "": none.
+    export: str = ""
     #: What differs from the runtime that it is estimated as.
     differs: str = ""
     #: What is known of it and what is not; it is refused.
@@ -122,10 +124,12 @@ AXOLOTL = Tool(
     checkpoints=False,
     narrow_on=(PLAIN, "ddp", UNDER_FSDP, "unsloth"),
     keeps_base_narrow=True,
+    export="axolotl",
 )
 LLAMA_FACTORY = Tool(
     name="llama-factory",
     title="LLaMA-Factory",
+    export="llama-factory",
     version="0.9.5",
     source="LLaMA-Factory 0.9.5, hparams/*.py, model/adapter.py, launcher.py",
     aliases=("llamafactorycli", "lmf"),
@@ -202,6 +206,7 @@ TOOLS: Mapping[str, Tool] = {
         Tool(
             name="torchtitan",
             title="torchtitan",
+            export="torchtitan",
             source="torchtitan, torchtitan/distributed/fsdp.py: fully_shard",
             runtime=UNDER_FSDP,
         ),
@@ -218,6 +223,7 @@ TOOLS: Mapping[str, Tool] = {
         Tool(
             name="megatron-lm",
             title="Megatron-LM",
+            export="megatron",
             source="Megatron-LM, megatron/training/arguments.py",
             aliases=("megatroncore", "mcore"),
             runtime="megatron",
@@ -248,6 +254,7 @@ TOOLS: Mapping[str, Tool] = {
         Tool(
             name="verl",
             title="veRL",
+            export="verl",
             version="0.9.1",
             source="verl 0.9.1, verl/trainer/config: actor.strategy fsdp",
             runtime=UNDER_FSDP,
@@ -264,6 +271,7 @@ TOOLS: Mapping[str, Tool] = {
         Tool(
             name="openrlhf",
             title="OpenRLHF",
+            export="openrlhf",
             version="0.11.2",
             source="openrlhf 0.11.2, openrlhf/cli: ds.zero-stage 2",
             runtime=UNDER_ZERO,
