@@ -292,8 +292,8 @@ class TrainOptions(TypedDict, total=False):
     liger: bool | None
     """Liger's kernels: norms, positions, feed-forward, loss in parts (transformers, ddp, deepspeed); default: off"""
     mean_packed_length: float | None
-    """mean tokens of the sequences that share a row and do not see each other: attention takes no longer (time
-    alone) [tokens]; default: a row is one sequence
+    """mean tokens, weighted by length, of the sequences that share a row and do not see each other: attention takes
+    no longer (time alone) [tokens]; default: a row is one sequence
     """
     packing: bool | None
     """sequences packed into rows of sequence_length, each for itself (code of transformers, torchtune); default: off"""

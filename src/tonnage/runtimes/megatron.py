@@ -49,7 +49,7 @@ TRAINING_RUNTIMES.add(
         newest_attention=True,  # Transformer Engine's
         takes_objectives=True,  # as NeMo RL, veRL and slime train with it
         packs_completions=True,
-        trains=("full", "lora"),  # peft of Megatron-Bridge and ms-swift; adapters of experts are not counted
+        trains=("full", "lora"),  # peft of Megatron-Bridge and ms-swift; experts have adapters as under ms-swift
         multiplies_narrow=True,  # its te.Linear, under fp8_autocast
         scatters_stages=True,
         code="megatron",

@@ -95,18 +95,24 @@ class Code(Attending):
         product = self.to(product, width)
         return self.copy(product) if adapters.copies else product
 
-    def _adapted(self, x: Tensor, results: list[Tensor], out: float, extent: Extent, adapters: Adapters) -> Tensor:
-        """Return result + B(A(dropout(x))) * scaling, computed in the type of the adapters and cast back."""
+    def _adapted(
+        self, x: Tensor, results: list[Tensor], out: float, extent: Extent, adapters: Adapters, experts: float = 0
+    ) -> Tensor:
+        """Return result + B(A(dropout(x))) * scaling, computed in the type of the adapters and cast back. `experts`:
+        each of them has adapters of its own; 0: x does not go to experts.
+        """
         width, h = results[0].width, x.elements
         if not (adapters.base and self.types.autocast):  # peft, bnb.py: requires_conversion
             x = self.to(x, adapters.width)
         if adapters.dropout:
             x = self.dropout(x)
+        plain = ["replicated" if cut == TOKEN else "tensor" for cut in (x.extent, extent)]
+        splits, count = (["expert"] * 2, adapters.rank * experts) if experts else (plain, adapters.rank)
         with self.inside("lora_A"):
-            first = self.parameter(h * adapters.rank, adapters.width, "replicated" if x.extent == TOKEN else "tensor")
-            low = self.times(x, [first], adapters.rank)
+            first = self.parameter(h * count, adapters.width, splits[0])
+            low = self.times(x, [first], adapters.rank, Extent("row", "whole") if experts else TOKEN)
         with self.inside("lora_B"):
-            second = self.parameter(out * adapters.rank, adapters.width, "replicated" if extent == TOKEN else "tensor")
+            second = self.parameter(out * count, adapters.width, splits[1])
             high = self.times(low, [second], out, extent)
         del low
         if adapters.magnitudes:

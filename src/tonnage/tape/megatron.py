@@ -110,6 +110,13 @@ class MegatronSetting(Setting, frozen=True, kw_only=True):
 
 GATHERED = Extent("token", "gathered")
 ROW, CUT_ROW = Extent("row", "whole"), Extent("row", "expert")  # CUT_ROW: over expert-tensor ranks
+# The module that does what linear layers of these names in transformers do.
+MODULES = {
+    **dict.fromkeys(("q_proj", "k_proj", "v_proj", "qkv_proj"), "linear_qkv"),
+    **dict.fromkeys(("gate_proj", "up_proj", "gate_up_proj"), "linear_fc1"),
+    "o_proj": "linear_proj", "down_proj": "linear_fc2", "kv_a_proj_with_mqa": "linear_kv_down_proj",
+    "q_a_proj": "linear_q_down_proj", "q_b_proj": "linear_q_up_proj", "kv_b_proj": "linear_kv_up_proj",
+}  # fmt: skip
 PAIR = Extent("pair", "tensor")
 PASSED = {
     "p2p": Exchange("context parallel", "send", beside=True),
@@ -247,12 +254,19 @@ class MegatronCode(Native):
         self.quantised = False
         if gathers_gradient:
             self._sent("reduce_scatter" if self.setting.sequence_parallel else "all_reduce", "", out, width)
-        if self.adapters is None or copies:
+        if self.adapters is None or not self._adapts(self.adapters.targets):
             return product
-        # Megatron-Bridge, peft/lora_layers.py: LoRALinear adds what an adapter makes of the layer's own input
+        # Megatron-Bridge, peft/lora_layers.py: LoRALinear adds what an adapter makes of the layer's own input; each
+        # expert of a grouped layer has adapters of its own (ms-swift, megatron/tuners/lora.py: LoraParallelLinear)
+        experts = sum(weight.elements for weight in weights if not weight.is_bias) / (x.elements * out) if copies else 0
         results = [product]
         del product
-        return self._adapted(x, results, out, extent, self.adapters)
+        return self._adapted(x, results, out, extent, self.adapters, experts)
+
+    def _adapts(self, targets: Sequence[str]) -> bool:
+        """Whether the module that is running has adapters; a name that no module is known for stands for all."""
+        modules = [MODULES.get(name) for name in targets]
+        return not modules or None in modules or self.scope[-1] in modules
 
     def _sent(
         self, collective: Collective | Literal[""], when: Pass | Literal[""], elements: float, width: float

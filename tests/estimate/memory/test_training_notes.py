@@ -137,3 +137,32 @@ def test_what_a_bridge_joins_is_said_where_groups_are_larger():
     assert "bridges join 4 cards" in notes("llama-3.2-1b", "8xH200-NVL-141GB")
     for machine in ("4x2xH100-NVL-94GB", "2xH100-NVL-94GB", "8xH100-SXM-80GB"):
         assert "bridges" not in notes("llama-3.2-1b", machine)
+
+
+# validation/recent/ms_swift.yaml and torchao_blackwell.yaml
+LORA = {"runtime": "megatron", "method": "lora"}
+SLOWER = [
+    ("qwen3-30b-a3b", "2x8xA800-SXM-80GB", {"runtime": "deepspeed", "zero_stage": 3}, "took 39 times"),
+    ("qwen3-30b-a3b", "4xH20-96GB", LORA | {"expert_parallel_size": 4}, "took 1.6 and 1.8 times"),
+    ("llama-3.1-8b", "8xB200-SXM-180GB", {"runtime": "fsdp2"}, "took 1.8 to 2.2 times"),
+]
+
+
+@pytest.mark.parametrize(("model", "machine", "options", "text"), SLOWER)
+def test_published_runs_that_are_slower_than_estimated_are_said_first(model, machine, options, text):
+    assert text in tonnage.train(model, machine, as_is=True, **options).warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "machine", "options"),
+    [
+        ("llama-3.1-8b", "8xA800-SXM-80GB", {"runtime": "deepspeed", "zero_stage": 3}),
+        ("qwen3-30b-a3b", "8xA800-SXM-80GB", {"runtime": "deepspeed", "zero_stage": 2}),
+        ("qwen3-30b-a3b", "4xH20-96GB", LORA | {"expert_parallel_size": 4, "expert_imbalance": 1.5}),
+        ("qwen3-30b-a3b", "4xH20-96GB", LORA | {"expert_parallel_size": 1}),
+        ("qwen3-30b-a3b", "2x8xH100-SXM-80GB", {"runtime": "megatron", "expert_parallel_size": 8}),
+        ("llama-3.1-8b", "4xGB200-186GB", {"runtime": "fsdp2"}),
+    ],
+)
+def test_nothing_is_said_of_slower_runs_where_none_are_like_it(model, machine, options):
+    assert "times as long as estimated" not in notes(model, machine, as_is=True, **options)

@@ -67,6 +67,8 @@ def warn_of_training(model: Model, plan: TrainingPlan, memory: TrainingMemory, u
         )
     for note in memory.step.framework.notes():
         question.warn(note)
+    if note := memory.step.framework.slower_runs():
+        question.warn(note, first=True)
     if plan.kernels.float8 != "none":
         _warn_of_float8(plan, memory, question)
     if memory.step.recipe.uncounted:

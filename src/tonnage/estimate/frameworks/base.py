@@ -265,6 +265,10 @@ class Framework:
         """What a reader should know of how it runs this plan."""
         return []
 
+    def slower_runs(self) -> str:
+        """A note on published runs that took longer than steps of this plan are timed; "": none are known."""
+        return ""
+
     def stages(self, split_stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
         """The pipeline's stages with what only this framework's options add to them."""
         return split_stages

@@ -18,6 +18,7 @@ from tonnage.estimate.step.rank import Stage, first_of, layer_count
 from tonnage.estimate.step.views import RankView, StepView
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.spec import TrainingPlan
 from tonnage.tape import TOKEN, Extent, Layer, Own, Setting
@@ -92,6 +93,17 @@ class Fsdp2(Compiled):
         return [*flags, *(["--fsdp_offload_params true"] if plan.offload.offload_parameters == "cpu" else [])]
 
     adds_tied_gradients = False  # gradients of the root's unit are counted with it
+
+    def slower_runs(self) -> str:
+        """validation/recent/torchao_blackwell.yaml: torchao-8xb200-bf16, -mxfp8-rceil and -rowwise."""
+        cluster = self.step.cluster
+        if cluster is None or not cluster.accelerator.name.startswith("B200-") or self.plan.model_code != "torchtitan":
+            return ""
+        return Message(
+            "three published runs of torchtitan on eight B200 with a power limit (torchao) took 1.8 to 2.2 times as "
+            "long as estimated, five runs on GB200 1.0 to 1.3 times. {--product-share} says what products reach on "
+            "your machine."
+        )
 
     def __init__(self, step: StepView):
         super().__init__(step)

@@ -30,7 +30,7 @@ from tonnage.estimate.step.states import leaving, offloaded
 from tonnage.estimate.step.views import RankView
 from tonnage.formulas import memory as f
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
-from tonnage.kernel.formula import Number
+from tonnage.kernel.formula import Number, is_any
 from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
@@ -248,6 +248,21 @@ class Megatron(Framework):
         if container:
             return (int(container[1]), int(container[2])) >= (26, 6)
         return self._release("core", (0, 18)) >= (0, 18)
+
+    def slower_runs(self) -> str:
+        """validation/recent/ms_swift.yaml: swift-q330b-lora-fa2 and -fa3. Megatron-Bridge's benchmarks, of which most
+        rows are, force equal loads (docs/performance-summary.md: MoE Training Note).
+        """
+        plan = self.plan
+        is_spread = self._mixture() is not None and is_any(plan.expert_parallel_size > 1)
+        has_loads = plan.megatron.expert_capacity_factor is not None or plan.imbalance.expert_imbalance != 1
+        if plan.tuning.method == "full" or not is_spread or has_loads:
+            return ""
+        return Message(
+            "two published LoRA runs of Qwen3-30B-A3B (ms-swift) took 1.6 and 1.8 times as long as estimated. Experts "
+            "are timed with equal loads on all ranks, as benchmarks force them: {--expert-imbalance} says how much "
+            "more the fullest rank has."
+        )
 
     def _mixture(self) -> MoE | None:
         return next((op for block in self.step.model.decoder.blocks for op in block.ops if isinstance(op, MoE)), None)

@@ -20,6 +20,7 @@ class Casts(Struct, frozen=True, kw_only=True):
 
     `rows`, `columns`: of an input or a gradient, for the product that reads its rows and for the one that reads its
     columns; `weight`: of a weight, forward and backward; `gathered`: the same where ranks gather it in 8 bits.
+    `rescaled`: of a number of the result of a product of backward, which another kernel multiplies by the scales.
     `own`: kernels of torchao with shares of their own, not code of torch.compile. `alone`: the shares of the peak that
     large products reach alone on a Blackwell, and those of gradients of weights.
     """
@@ -28,6 +29,7 @@ class Casts(Struct, frozen=True, kw_only=True):
     columns: float
     weight: tuple[float, float]
     gathered: tuple[float, float] = (0, 2)
+    rescaled: float = 0
     own: bool = False
     alone: tuple[float, float] = (ALONE_8_BIT, ALONE_8_BIT)
 
@@ -36,8 +38,10 @@ class Casts(Struct, frozen=True, kw_only=True):
 CASTS: Mapping[str, Casts] = {
     # the largest number is sought (2), then both copies are written at once (2 + 1 + 1)
     "tensorwise": Casts(rows=3, columns=3, weight=(5, 3)),
-    # each row has a scale: the transposed copy is written in 16 bit and cast by a second kernel
-    "rowwise": Casts(rows=4, columns=4, weight=(3, 7)),
+    # each row has a scale: the transposed copy is written in 16 bit and cast by a second kernel. Products of backward,
+    # which sum in fp32, are cuBLAS's with one scale, and their result is read and written again for the others
+    # (torchao, float8/float8_ops.py: addmm_float8_unwrapped; pull request 1325, issue 2184)
+    "rowwise": Casts(rows=4, columns=4, weight=(3, 7), rescaled=4),
     # shares of products: torchao, prototype/moe_training/README.md, as above
     "mxfp8": Casts(rows=3, columns=3, weight=(3, 3), own=True, alone=(0.746, 0.569)),
     # torchao, prototype/moe_training/nvfp4_training/nvfp4_linear.py: the largest number is sought (2), one kernel
@@ -55,10 +59,11 @@ def cast_seconds(
     """
     rows, columns = (ALONG_ROWS, ALONG_COLUMNS) if casts.own else (share, share)
     if wgrad:
-        return operands * casts.columns / (peak * columns)
+        return (operands * casts.columns / columns + weights * casts.rescaled / share) / peak
     forward, backward = casts.gathered if gathered else casts.weight
     of_weight = backward / columns if when == "backward" else forward / rows
-    return operands / 2 * casts.rows / (peak * rows) + weights * of_weight / peak
+    rescaled = casts.rescaled / share if when == "backward" else 0
+    return operands / 2 * (casts.rows / rows + rescaled) / peak + weights * of_weight / peak
 
 
 def product_share(casts: Casts, wgrad: bool, sustained_16_bit: float) -> float:

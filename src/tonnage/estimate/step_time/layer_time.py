@@ -292,8 +292,11 @@ class LayerTime:
     def _beside(self, exchange: Exchange) -> float:
         """The share of an exchange that runs beside compute."""
         plan = self.plan
+        # torch.compile finds no all-gather before a product whose operand has a scale for each row: the gather is in
+        # 16 bit, and the cast lies between them (pytorch/pytorch, issue 149990)
+        fuses = plan.kernels.float8 != "rowwise" or exchange.collective != "all_gather"
         hides = {
-            "tensor parallel": plan.megatron.tp_comm_overlap or plan.kernels.async_tensor_parallel,
+            "tensor parallel": plan.megatron.tp_comm_overlap or (plan.kernels.async_tensor_parallel and fuses),
             "context parallel": exchange.beside,
             "expert parallel": plan.megatron.overlap_moe_expert_parallel_comm,
         }

@@ -270,8 +270,8 @@ class TrainingOptions(Method, frozen=True, kw_only=True):
     mean_packed_length: Annotated[
         float | None,
         option(
-            "mean tokens of the sequences that share a row and do not see each other: attention takes no longer (time "
-            "alone)",
+            "mean tokens, weighted by length, of the sequences that share a row and do not see each other: attention "
+            "takes no longer (time alone)",
             count,
             unit="tokens",
             default="a row is one sequence",
