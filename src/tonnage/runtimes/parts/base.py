@@ -122,6 +122,8 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     default_zero_stage: int
     #: ZeRO stages that it has.
     zero_stages: tuple[int, ...]
+    #: Whether it shards nothing on one accelerator, and by `default_zero_stage` on several.
+    shards_on_several: bool = False
     #: Its own kernels.
     kernels: Kernels
     #: How layers are written, of tape.CODES.
@@ -191,6 +193,10 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     quantises_experts: bool = False
     #: What its own scripts recompute in backward.
     recompute: str = "none"
+    #: The same on several accelerators; "": what it recomputes on one.
+    recompute_on_several: str = ""
+    #: Whether gradients are summed whole on each rank, and reduced after the last micro-batch alone.
+    reduces_once: bool = False
     #: Model types for which it can take Liger Kernel.
     liger: tuple[str, ...] = ()
     #: Whether users prepare a quantised base with peft's prepare_model_for_kbit_training.
