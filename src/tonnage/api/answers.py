@@ -184,8 +184,8 @@ def train(
       offload_optimizer [place]: optimizer states, and gradients that are sharded: none, cpu or nvme (deepspeed, fsdp2,
         megatron) (default: none)
       runtime [name]: framework that trains the model; a tool such as axolotl, trl or nemo leads to its own: fsdp2,
-        megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth, litgpt, megatron-fsdp (default: fsdp2;
-        transformers on one accelerator)
+        megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth, litgpt, megatron-fsdp, zero-bubble,
+        hai-llm (default: fsdp2; transformers on one accelerator)
       tokens [tokens]: training tokens, such as 15T; or give epochs, or max_steps
       deadline [time]: 30d, 2w, or the last day, such as 2027-01-31: how many accelerators make it?
       budget [USD]: money that may be spent, such as 100k: how many tokens does it buy?

@@ -1,4 +1,4 @@
-"""HAI-LLM, on which DeepSeek trains, and which is not released: DualPipe, experts over nodes, ZeRO-1, no tensor ranks."""
+"""HAI-LLM, on which DeepSeek trains and which is not released: DualPipe, experts over nodes, ZeRO-1."""
 
 from msgspec.structs import replace
 

@@ -19,5 +19,6 @@ TRAINING_RUNTIMES.add(
         takes_objectives=False,
         packs_completions=False,
         trains=("full",),
+        multiplies_narrow=False,  # nothing of fp8 in its README
     ),
 )

@@ -238,7 +238,7 @@ class Sharded(LitGPT, Fsdp2):
 
     @property
     def _loss_kind(self) -> str:
-        return "litgpt" if self.plan.tuning.method != "full" else "litgpt, whole head"
+        return "litgpt" if self.plan.tuning.method != "full" else "litgpt-logits"
 
     def temporary(self, rank: RankView, point: Point) -> list[Term]:
         terms = Fsdp2.temporary(self, rank, point)
@@ -329,5 +329,5 @@ def chunked_loss(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Te
 
 
 FUSED["litgpt"] = chunked_loss
-LOSSES["litgpt, whole head"] = whole_head_loss
+LOSSES["litgpt-logits"] = whole_head_loss
 FRAMEWORKS.add("litgpt", LitGPT)

@@ -176,8 +176,8 @@ def pipeline_schedule(facts: Facts, sizes: Mapping[str, Any], o: TrainingOptions
         )
     if chosen.name == "dualpipe" and (p % 2 or p < 4):
         raise InvalidPlan(
-            "{@pipeline_parallel_size} must be even and at least 4 with {@pipeline_schedule} {chosen}, whose ranks have "
-            "a stage of each half. Got {p}. Nearest: {nearest}.",
+            "{@pipeline_parallel_size} must be even and at least 4 with {@pipeline_schedule} {chosen}: a rank has a "
+            "stage of each half. Got {p}. Nearest: {nearest}.",
             chosen=chosen.name,
             p=p,
             nearest=listed([str(n) for n in sorted({max(p - 1, 4), p + 1}) if n % 2 == 0], "or"),
