@@ -184,8 +184,8 @@ class TrainOptions(TypedDict, total=False):
     on with megatron
     """
     method: str | None
-    """what trains: full, lora, dora, qlora (LoRA on a 4-bit base) or freeze (the last layers) [method]; default:
-    full
+    """what trains: full, lora, dora, qlora (LoRA on a 4-bit base), ia3 (vectors of peft) or freeze (the last layers)
+    [method]; default: full
     """
     lora_rank: int | None
     """rank of the adapters [rank]; default: 16"""

@@ -147,7 +147,7 @@ class Step:
         chunks = chunk_layers(model, self.runtime, plan)
         found = stages(model, plan.pipeline_parallel_size, chunks, v_shaped=schedule_of(plan).v_shaped)
         self.stages = self.framework.stages(found)
-        if plan.tuning.method in ("lora", "dora") and plan.recompute != "full":
+        if plan.tuning.has_adapters and plan.recompute != "full":
             self.stages = with_first_apart(self.stages)
         running = dict.fromkeys(block for stage in self.stages for block, _ in stage.layers)
         blocks = [*running, *(block for block, _ in self.stages[0].towers)]
@@ -172,7 +172,7 @@ class Step:
             else self.recipe
         )
         self.trained_held, self.trained_shard = self.held, self.shard
-        if plan.tuning.method in ("lora", "dora"):
+        if plan.tuning.has_adapters:
             self.trained_held = {
                 block: trained_parameters(layer.trained, self.whole) for block, layer in self.layers.items()
             }

@@ -116,7 +116,7 @@ def objective_of(
     teacher_hidden_size, share = 0, 0.0
     beside_models = []
     for candidate in _beside(name, chosen, o, q):
-        if candidate == REFERENCE and method in ("lora", "dora"):
+        if candidate == REFERENCE and method in ("lora", "dora", "ia3"):
             continue
         if candidate == "teacher":
             teacher = teacher_of(model, o, q)

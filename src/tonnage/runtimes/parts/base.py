@@ -29,6 +29,7 @@ LAST: tuple[Moment, ...] = ("last layer of backward",)
 BACKWARD: tuple[Moment, ...] = ("first layer of backward", *LAST)
 STEP_ALONE: tuple[Moment, ...] = ("optimizer step",)
 METHODS = ("full", "lora", "dora", "qlora", "freeze")  # what trains; all but the first with peft
+PEFT_METHODS = (*METHODS, "ia3")  # where peft itself wraps the model
 ALWAYS: tuple[Moment, ...] = ("loss", *BACKWARD, *STEP_ALONE)
 # Options that only some runtimes have, and that all others refuse (estimate.options.framework_options): of layers and
 # their parallelism, and of how states are sharded. A runtime that has one names it in `options` of its facts.
