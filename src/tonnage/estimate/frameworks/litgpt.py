@@ -281,14 +281,19 @@ class Sharded(LitGPT, Fsdp2):
         return Term.sum("parameters", *parts, unit="parameters")
 
     def notes(self) -> list[str]:
-        if self.flat or self.plan.tuning.method == "full":
-            return [Message("LitGPT wraps blocks in FSDP1 here, whose units are estimated as those of FSDP2.")]
-        return [
-            Message(
-                "LitGPT loads the base's shards to host memory (litgpt/utils.py: load_checkpoint, cpu_offload=True); "
-                "they are counted on the accelerator, where nobody measured a run."
+        if not self.flat:
+            return [
+                Message(
+                    "LitGPT loads the base's shards to host memory (litgpt/utils.py: load_checkpoint, "
+                    "cpu_offload=True); they are counted on the accelerator, where nobody measured a run."
+                )
+            ]
+        notes: list[str] = [Message("LitGPT wraps blocks in FSDP1 here, whose units are estimated as those of FSDP2.")]
+        if not self.step.trains_all:
+            notes.append(
+                Message("FSDP1 makes gradients of frozen weights too, whose memory is counted and whose time is not.")
             )
-        ]
+        return notes
 
 
 def whole_head_loss(code: Code, logits: Tensor) -> Tensor:
