@@ -14,7 +14,6 @@ TRAINING_RUNTIMES.add(
         source="ZeroBubble, README.md: --enable-zero-bubble, --zero-bubble-max-pending-backward, "
         "--zero-bubble-v-schedule, --enable-optimizer-post-validation; estimated as megatron-core 0.19",
         schedules=("1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zbv"),
-        framework="zero_bubble",
         listed=11,
         takes_objectives=False,
         packs_completions=False,
