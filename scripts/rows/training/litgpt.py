@@ -16,11 +16,9 @@ RANK, TARGETS = 8, "q_proj,v_proj"
 def options(c: Config) -> Options:
     text = " ".join(c.text(name) for name in METHOD)
     adapter = re.search(r"adapter(_v2)?", text)
-    if (c.size("gpus", "num_gpus", "devices") or 1) > 1:
-        raise MissingDatum("LitGPT on several accelerators is not estimated yet")
     if adapter:
         raise MissingDatum(f"method {adapter[0]} is not estimated yet")
-    made: Options = {"zero_stage": 0}
+    made: Options = {"zero_stage": 3 if (c.size("gpus", "num_gpus", "devices") or 1) > 1 else 0}
     if "lora" in text:
         made |= {
             "method": "qlora" if is_4_bit(text) else "lora",

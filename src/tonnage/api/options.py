@@ -23,8 +23,8 @@ class TrainOptions(TypedDict, total=False):
     virtual_pipeline_size: int | None
     """interleaved chunks on each stage [chunks]; default: 1"""
     pipeline_schedule: str | None
-    """gpipe, 1f1b, interleaved-1f1b, interleaved-zero-bubble, zbv or dualpipev, as the runtime has them [name];
-    default: 1f1b, interleaved with several chunks
+    """gpipe, 1f1b, interleaved-1f1b, interleaved-zero-bubble, zb-h1, zb-h2, zbv, dualpipe or dualpipev, as the
+    runtime has them [name]; default: 1f1b, interleaved with several chunks
     """
     context_parallel_size: int | None
     """ranks that share a sequence [ranks]; default: 1"""
@@ -184,8 +184,8 @@ class TrainOptions(TypedDict, total=False):
     on with megatron
     """
     method: str | None
-    """what trains: full, lora, dora, qlora (LoRA on a 4-bit base) or freeze (the last layers) [method]; default:
-    full
+    """what trains: full, lora, dora, qlora (LoRA on a 4-bit base), ia3 (vectors of peft) or freeze (the last layers)
+    [method]; default: full
     """
     lora_rank: int | None
     """rank of the adapters [rank]; default: 16"""
@@ -303,8 +303,8 @@ class TrainOptions(TypedDict, total=False):
     """
     runtime: str | None
     """framework that trains the model; a tool such as axolotl, trl or nemo leads to its own: fsdp2, megatron,
-    transformers, ddp, deepspeed, nanotron, torchtune, unsloth, litgpt, megatron-fsdp [name]; default: fsdp2;
-    transformers on one accelerator
+    transformers, ddp, deepspeed, nanotron, torchtune, unsloth, litgpt, megatron-fsdp, zero-bubble, hai-llm
+    [name]; default: fsdp2; transformers on one accelerator
     """
     tokens: int | str | None
     """training tokens, such as 15T; or give epochs, or max_steps [tokens]"""

@@ -173,12 +173,12 @@ def plan_training(
       pareto: also the machines that no other beats in time, money and number (default: off)
       sequence_length [tokens]: tokens of a sequence; 32k is 32768 (default: the model's context, at most 4096)
       global_batch_size [sequences]: sequences of one step of all replicas
-      method [method]: what trains: full, lora, dora, qlora (LoRA on a 4-bit base) or freeze (the last layers) (default:
-        full)
+      method [method]: what trains: full, lora, dora, qlora (LoRA on a 4-bit base), ia3 (vectors of peft) or freeze (the
+        last layers) (default: full)
       precision [recipe]: training recipe, such as bf16-mixed, bf16, fp32, fp8-te (default: bf16-mixed)
       runtime [name]: framework that trains the model; a tool such as axolotl, trl or nemo leads to its own: fsdp2,
-        megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth, litgpt, megatron-fsdp (default: fsdp2;
-        transformers on one accelerator)
+        megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth, litgpt, megatron-fsdp, zero-bubble,
+        hai-llm (default: fsdp2; transformers on one accelerator)
       tokens [tokens]: training tokens, such as 15T; or give epochs, or max_steps
       deadline [time]: 30d, 2w, or the last day, such as 2027-01-31: how many accelerators make it?
       budget [USD]: money that may be spent, such as 100k: how many tokens does it buy?

@@ -6,17 +6,19 @@ from functools import cached_property, reduce
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.architectures import Block, Model
 from tonnage.estimate.frameworks.base import Framework, framework_of
 from tonnage.estimate.layers import layers as tapes
-from tonnage.estimate.plan.schedule import schedule_of
+from tonnage.estimate.plan.schedule import as_walked, schedule_of
 from tonnage.estimate.site.terms import Correction, calibrated_bytes, training_correction
 from tonnage.estimate.step.method import trained_parameters
 from tonnage.estimate.step.pipeline_layout import chunk_layers
 from tonnage.estimate.step.rank import Shares, block_parameters, first_of, stages, with_first_apart
 from tonnage.estimate.step.sizes import Sizes
 from tonnage.estimate.step.stage import ROUNDING, StageMemory
+from tonnage.formulas import memory as g
 from tonnage.kernel.formula import Number, maximum
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import TRAINING_RECIPES, Recipe
@@ -128,6 +130,9 @@ class Step:
     updates: Recipe
 
     def __init__(self, model: Model, plan: TrainingPlan, cluster: Cluster | None):
+        #: As the user has it; `plan`: as it is walked.
+        self.stated_plan = plan
+        plan = as_walked(plan)
         self.model, self.plan, self.cluster = model, plan, cluster
         self.runtime = training_runtime(plan.runtime, plan.runtime_version)
         self.recipe = TRAINING_RECIPES[plan.precision]
@@ -142,7 +147,7 @@ class Step:
         chunks = chunk_layers(model, self.runtime, plan)
         found = stages(model, plan.pipeline_parallel_size, chunks, v_shaped=schedule_of(plan).v_shaped)
         self.stages = self.framework.stages(found)
-        if plan.tuning.method in ("lora", "dora") and plan.recompute != "full":
+        if plan.tuning.has_adapters and plan.recompute != "full":
             self.stages = with_first_apart(self.stages)
         running = dict.fromkeys(block for stage in self.stages for block, _ in stage.layers)
         blocks = [*running, *(block for block, _ in self.stages[0].towers)]
@@ -167,7 +172,7 @@ class Step:
             else self.recipe
         )
         self.trained_held, self.trained_shard = self.held, self.shard
-        if plan.tuning.method in ("lora", "dora"):
+        if plan.tuning.has_adapters:
             self.trained_held = {
                 block: trained_parameters(layer.trained, self.whole) for block, layer in self.layers.items()
             }
@@ -179,6 +184,19 @@ class Step:
         #: What the site's own runs say of memory like this one's.
         self.correction = training_correction("training_memory", model, plan, cluster)
         self.timing: Any = None  # how long it takes, where somebody asked for that (step_time)
+
+    @cached_property
+    def made_again(self) -> dict[Block, Term]:
+        """Bytes of a layer of each kind that are made again in backward, and stay where its gradients of weights come
+        later; empty where nothing runs again.
+        """
+        if self.plan.recompute == "none" or not schedule_of(self.plan).splits:
+            return {}
+        plain = Step(self.model, replace(self.plan, recompute="none"), self.cluster).kept
+        return {
+            block: Term.of("one layer, made again", g.bytes_that_stay, M=plain[block].value, U=kept.value)
+            for block, kept in self.kept.items()
+        }
 
     def _layer(self, block: Block) -> Layer:
         window = tapes.window_of(block)

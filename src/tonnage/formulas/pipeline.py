@@ -65,6 +65,20 @@ def zero_bubble_seconds(tau_f, tau_b, tau_w, v):
 
 @formula(
     unit="seconds",
+    source="Qi2024, sec. 2: ZB-H2, (p - 1)(T_F + T_B - 2 T_W), a rank's own from its first pass to its last",
+    assumes="tau_f, tau_b, tau_w: forward, input and weight gradients, added up over the ranks beside the slowest; "
+    "every rank updates its weights as soon as it is done (the authors' optimizer post-validation), so that nobody "
+    "waits for the first rank",
+)
+def zero_bubble_h2_seconds(tau_f, tau_b, tau_w):
+    """What a stage waits when twice the micro-batches of 1F1B are in flight, so that weight gradients fill the
+    beginning too.
+    """
+    return maximum(maximum(tau_f + tau_b - 2 * tau_w, tau_b - tau_f), 0)
+
+
+@formula(
+    unit="seconds",
     source=(
         "Qi2024V, sec. 3: V-ZB; PyTorch, torch/distributed/pipelining/schedules.py: ScheduleZBVZeroBubble, its "
         "order run with these times"
@@ -127,6 +141,12 @@ def zero_bubble_microbatches_in_flight(p, m):
     return minimum(p, m)
 
 
+@formula(unit="micro-batches", source="Qi2024, sec. 2: ZB-H2, (2p - 1) M_B on every stage")
+def zero_bubble_h2_microbatches_in_flight(p, m):
+    """Micro-batches' worth of a rank's layers that wait for their weight gradients, as many on every rank."""
+    return minimum(2 * p - 1, m)
+
+
 @formula(
     unit="micro-batches",
     source=(
@@ -150,6 +170,15 @@ def dualpipev_microbatches_in_flight(p):
 def weight_gradients_waiting(i, v):
     """Micro-batches' worth of a rank's layers whose input gradients are made and whose weight gradients are not."""
     return (i + 1) / v
+
+
+@formula(
+    unit="micro-batches",
+    source="Qi2024, sec. 2: ZB-H2; what its 2p - 1 micro-batches leave beside the forward passes ahead",
+)
+def zero_bubble_h2_weights_waiting(i):
+    """Micro-batches' worth of a rank's layers whose input gradients are made and whose weight gradients are not."""
+    return 2 * i + 1
 
 
 @formula(

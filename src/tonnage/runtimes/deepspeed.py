@@ -4,7 +4,7 @@ its settings: estimate.frameworks.deepspeed."""
 
 from tonnage.ops import Kernels
 from tonnage.runtimes import training_runtime
-from tonnage.runtimes.parts.base import METHODS, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes.parts.base import PEFT_METHODS, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
 from tonnage.spec import DeepSpeedSettings
 
 TRAINING_RUNTIMES.add(
@@ -41,7 +41,7 @@ TRAINING_RUNTIMES.add(
         offload_fraction_from=3,
         saves_twice_below=3,  # mp_rank_*_model_states.pt and zero_pp_rank_*_optim_states.pt
         logits_split=False,
-        trains=METHODS,
+        trains=PEFT_METHODS,
         pipeline=False,
     ),
 )

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from tonnage.ops import Kernels
-from tonnage.runtimes.parts.base import METHODS, PEFT_CODE, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes.parts.base import PEFT_CODE, PEFT_METHODS, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
 from tonnage.spec import AttentionKernel
 from tonnage.tape import Titan
 
@@ -66,7 +66,7 @@ NEWEST = TrainingRuntime(
     # ChunkedLossWrapper.Config.num_chunks, along the sequence; _chunk_local refuses lengths that they do not divide
     loss_chunks=8,
     shards_units=True,
-    trains=METHODS,
+    trains=PEFT_METHODS,
     replicates=True,
     compiles=True,
     float8=("none", "tensorwise", "rowwise", "mxfp8", "nvfp4"),

@@ -24,6 +24,7 @@ TRAINING_RUNTIMES.add(
         optimizer_sharded_from=3,
         default_zero_stage=3,
         zero_stages=(0, 3),
+        shards_on_several=True,
         default_precision="bf16",
         kernels=Kernels(attention="flash", fused_norm=True, fused_activation=False, upcast_softmax=True),
         gradients_persist=False,

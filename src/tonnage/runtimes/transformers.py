@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from tonnage.kernel.units import GIB
 from tonnage.ops import Kernels
-from tonnage.runtimes.parts.base import METHODS, NEVER, PLACES, TRAINING_RUNTIMES, Several, State, TrainingRuntime
+from tonnage.runtimes.parts.base import NEVER, PEFT_METHODS, PLACES, TRAINING_RUNTIMES, Several, State, TrainingRuntime
 from tonnage.runtimes.parts.serving import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, Eager, ServingRuntime
 from tonnage.runtimes.parts.start import Start
 
@@ -48,7 +48,7 @@ TRAINING_RUNTIMES.add(
         trl_config="single_gpu",
         offload_activations=PLACES,  # saved_tensors_hooks of PyTorch
         casts=True,
-        trains=METHODS,
+        trains=PEFT_METHODS,
         liger=tuple(LIGER.split()),
         # PEFT, docs/source/developer_guides/quantization.md; TRL, trainer/utils.py: all but sharded bases
         upcasts_base=True,

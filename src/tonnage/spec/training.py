@@ -27,12 +27,14 @@ class PipelineLayout(Struct, frozen=True, kw_only=True):
 class Tuning(Struct, frozen=True, kw_only=True):
     """Which weights train: all of them, adapters beside them, or the last layers."""
 
-    #: full, lora, dora or freeze.
+    #: full, lora, dora, ia3 or freeze.
     method: str = "full"
     #: Rank of the adapters.
     lora_rank: int = 0
     #: Linear layers with adapters, names joined by commas; empty: all but the head.
     lora_targets: str = ""
+    #: Of ia3 those of these layers whose inputs are scaled, and not their outputs; names joined by commas.
+    scaled_inputs: str = ""
     #: Whether there is dropout before the adapters.
     lora_dropout: bool = False
     #: Precision of a quantised base, such as nf4; empty: the base is not quantised.
@@ -43,6 +45,11 @@ class Tuning(Struct, frozen=True, kw_only=True):
     upcast_base: bool = False
     #: Layers that train with method freeze, counted from the last.
     trainable_layers: int | None = None
+
+    @property
+    def has_adapters(self) -> bool:
+        """Whether weights beside the model train, and none of its own."""
+        return self.method in ("lora", "dora", "ia3")
 
 
 class PostTraining(Struct, frozen=True, kw_only=True):

@@ -34,7 +34,8 @@ class Adapters(Struct, frozen=True):
     `base`: bytes a parameter of the dequantised base, 0 where it is not quantised; `packed`: as it is stored;
     `compute`: bytes of a number in the products of a quantised base (bnb_4bit_compute_dtype). `copies`: the result of a
     quantised layer is cloned (peft, bnb.py); `keeps`: its input is kept (bitsandbytes before 0.44,
-    autograd/_functions.py). `magnitudes`: DoRA. Adapters are in fp32 (peft, autocast_adapter_dtype).
+    autograd/_functions.py). `magnitudes`: DoRA. `scales`: IA3, of which a vector multiplies
+    what a layer of `targets` gives, or of `scaled_inputs` takes. Adapters are in fp32 (peft, autocast_adapter_dtype).
     """
 
     rank: int
@@ -47,6 +48,12 @@ class Adapters(Struct, frozen=True):
     magnitudes: bool = False
     width: float = 4
     keeps: bool = False
+    scales: bool = False
+    scaled_inputs: tuple[str, ...] = ()
+
+    def has(self, name: str, targets: tuple[str, ...]) -> bool:
+        """Whether peft takes a layer of this name for one of these: a name ends in one, or in one's last words."""
+        return any(name == target or name.endswith(f".{target}") for target in targets)
 
 
 class Held(NamedTuple):

@@ -49,6 +49,8 @@ class Code(Attending):
             adapters = self.adapters if is_module else None
             if adapters is None:
                 return self.times(x, matrices, out, extent, biases)
+            if adapters.scales:
+                return self._scaled(name, x, matrices, out, extent, biases, adapters)
             last = name.rpartition(".")[2]
             if adapters.base:
                 result = self.times_dequantised(x, matrices, out, extent, adapters)
@@ -123,6 +125,31 @@ class Code(Attending):
         results.clear()
         del scaled
         return self.to(result, width)
+
+    def _scaled(
+        self,
+        name: str,
+        x: Tensor,
+        weights: Sequence[Tensor],
+        out: float,
+        extent: Extent,
+        biases: Sequence[Tensor],
+        adapters: Adapters,
+    ) -> Tensor:
+        """IA3 (peft, tuners/ia3/layer.py: Linear.forward): a vector times the input or the result, in the type of the
+        vector, and cast back.
+        """
+        if adapters.has(name, adapters.scaled_inputs):
+            split, width = "replicated" if x.extent == TOKEN else "tensor", x.width
+            vector = self.parameter(x.elements, adapters.width, split)
+            return self.times(
+                self.to(self.mul(self.to(x, adapters.width), vector), width), weights, out, extent, biases
+            )
+        result = self.times(x, weights, out, extent, biases)
+        if not adapters.has(name, adapters.targets):
+            return result
+        split, width = "replicated" if extent == TOKEN else "tensor", result.width
+        return self.to(self.mul(result, self.parameter(out, adapters.width, split)), width)
 
     def _with_magnitudes(
         self, result: Tensor, high: Tensor, h: float, out: float, extent: Extent, adapters: Adapters

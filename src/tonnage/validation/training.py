@@ -423,7 +423,7 @@ def _flops(measured: Measured, question: TrainingRow) -> float:
     """FLOP of a step of one accelerator."""
     name, plan = _counting(measured), question.plan
     one = flops_per_token(question.model, int(plan.sequence_length), name)
-    if plan.tuning.method in ("lora", "dora") and not CONVENTIONS[name].recomputes:
+    if plan.tuning.has_adapters and not CONVENTIONS[name].recomputes:
         one *= 2 / 3  # gradients of a frozen weight are not made
     return one * float(plan.tokens_per_step) / question.cluster.size
 

@@ -55,7 +55,11 @@ def _training(question: Mapping[str, Any], within: Reach) -> Reply:
             if chosen is not None:  # what the answer fits with, and not the defaults that it did not fit with
                 options = replace(options, **chosen.change)
             plan = training_plan(model, machine, options, Question())
-        settings, lacks, program = launch_settings(model, plan), launch_lacks(model, plan), launch_program(plan)
+        settings, lacks, program = (
+            launch_settings(model, plan, machine),
+            launch_lacks(model, plan),
+            launch_program(plan),
+        )
     notes = [program] if program else []
     if lacks:
         notes.append(

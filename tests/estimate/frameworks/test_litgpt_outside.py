@@ -70,13 +70,19 @@ def test_it_gives_the_same_document(outside, model, machine, said):
     assert document(OUTSIDE, model, machine, **said) == document("litgpt", model, machine, **said)
 
 
+@pytest.mark.parametrize("said", [{}, {"method": "lora", "global_batch_size": 32}], ids=str)
+def test_it_gives_the_same_document_on_several_accelerators(outside, said):
+    said = {"model": "llama-3.2-1b", "machine": "4xH100-SXM-80GB", **said}
+    assert document(OUTSIDE, **said) == document("litgpt", **said)
+
+
 def test_it_is_listed_behind_those_of_the_package(outside):
     assert OUTSIDE in training_runtimes() and OUTSIDE in model_codes()
 
 
 def test_it_is_refused_what_the_package_own_is_refused(outside):
-    with pytest.raises(InvalidPlan, match=f"runtime {OUTSIDE} is estimated on one accelerator alone"):
-        tonnage.train("llama-3.2-1b", on="8xH100-SXM-80GB", runtime=OUTSIDE)
+    with pytest.raises(InvalidPlan, match=f"runtime {OUTSIDE} has no tensor_parallel_size"):
+        tonnage.train("llama-3.2-1b", on="8xH100-SXM-80GB", runtime=OUTSIDE, tensor_parallel_size=2)
 
 
 class Wide(Framework):

@@ -309,7 +309,8 @@ def test_several_chunks_are_interleaved_and_schedules_of_several_have_two():
     ("options", "words"),
     [
         ({"runtime": "megatron", "pipeline_schedule": "zbv"}, "fsdp2"),
-        ({"pipeline_schedule": "dualpipe"}, "No runtime"),
+        ({"pipeline_schedule": "dualpipe"}, "hai-llm"),
+        ({"pipeline_schedule": "zb-h2"}, "zero-bubble"),
         ({"pipeline_schedule": "zbv", "virtual_pipeline_size": 4}, "must be 2"),
         ({"pipeline_schedule": "gpipe", "virtual_pipeline_size": 2}, "must be 1"),
         ({"pipeline_schedule": "dualpipev", "num_microbatches": 7}, "Nearest: 8"),

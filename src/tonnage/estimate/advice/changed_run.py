@@ -50,7 +50,7 @@ class Planned(Struct, frozen=True, eq=False, dict=True):
     @classmethod
     def of_step(cls, step: Step, machine: Cluster) -> "Planned":
         """The plan of a step that was walked, without a change."""
-        planned = cls(step.model, {}, machine, step.plan)
+        planned = cls(step.model, {}, machine, step.stated_plan)
         planned.__dict__["step"] = step
         return planned
 

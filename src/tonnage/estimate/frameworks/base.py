@@ -142,6 +142,11 @@ class Framework:
         return []
 
     @classmethod
+    def launch_machine(cls, cluster: Cluster) -> list[str]:
+        """Options that say how many accelerators and nodes there are, where its program starts their processes."""
+        return []
+
+    @classmethod
     def launch_lacks(cls, model: Model, plan: TrainingPlan) -> list[str]:
         """The parts of a plan's pipeline that these settings do not say."""
         return []
@@ -174,6 +179,16 @@ class Framework:
         (tuners/lora/layer.py: _cast_input_dtype).
         """
         return TRAINING_RECIPES[self.adapter_precision].update_bytes
+
+    @property
+    def gathered_width(self) -> float:
+        """Bytes of a weight as ranks that share the states send it."""
+        return self.recipe.gathered_bytes
+
+    @property
+    def reduced_width(self) -> float:
+        """Bytes of a gradient as they send it."""
+        return self.recipe.reduce_bytes if self.runtime.shards_units else self.recipe.gradient_bytes
 
     unit_gradient_width: float = 0  # bytes of a gradient of the unit at work, beside the runtime's own copies
 

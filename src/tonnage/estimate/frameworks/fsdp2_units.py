@@ -106,11 +106,15 @@ class Buffers(Struct, frozen=True, eq=False):
 class Units:
     """The units of a stage: the layers, and the root of all that is outside of them, or table and head on their own."""
 
-    def __init__(self, rank: RankView):
+    def __init__(self, rank: RankView, width: float = 0, *, loss_outside: bool = False):
+        """`width`: bytes of a number as units gather and reduce it, where the precision does not say. `loss_outside`:
+        the loss is no part of the model, whoever wrote its layers.
+        """
         self.rank, step, stage = rank, rank.step, rank.stage
         self.plan, self.order = step.plan, running(stage, rank.frozen)
-        self.compute, self.reduce = step.recipe.compute_bytes, step.recipe.reduce_bytes
-        self.is_theirs = step.setting.own is None  # transformers' code, whose loss is inside the root
+        self.compute, self.reduce = width or step.recipe.compute_bytes, width or step.recipe.reduce_bytes
+        # transformers' code, whose loss is inside the root
+        self.is_theirs = step.setting.own is None and not loss_outside
         before = _unit("table", stage.before, step.whole)
         after = _unit("norm, lm_head", stage.after, step.whole)
         one = self.is_theirs or step.runtime.root_unit or bool(stage.table)

@@ -15,13 +15,24 @@ FLAGS = {
     "expert_tensor_parallel_size": "--expert-tensor-parallel-size",
     "virtual_pipeline_size": "--num-virtual-stages-per-pipeline-rank",
 }
+# Schedules of the authors' Megatron-LM of zero-bubble pipelines (ZeroBubble, README.md): a limit of as many pending
+# backward passes as there are stages is ZB-H1 (ZB1P), of twice as many ZB-H2 (ZB2P).
+PENDING = {"zb-h1": 1, "zb-h2": 2}
 # What Megatron-FSDP shards (--data-parallel-sharding-strategy), by ZeRO stage.
 SHARDED = {2: "optim_grads", 3: "optim_grads_params"}
 
 
 def launch_flags(model: Model, plan: TrainingPlan) -> list[str]:
     """The options that start this plan."""
-    return [*_flags(plan), *_layout_flags(model, plan)]
+    flags = [*_flags(plan), *_layout_flags(model, plan)]
+    if plan.pipeline_schedule == "zbv":  # which has two chunks
+        chunks = f"{FLAGS['virtual_pipeline_size']} {plan.virtual_pipeline_size}"
+        flags = [*(flag for flag in flags if flag != chunks), "--zero-bubble-v-schedule"]
+    if plan.pipeline_schedule in PENDING:
+        pending = PENDING[plan.pipeline_schedule] * plan.pipeline_parallel_size
+        flags += ["--enable-zero-bubble", f"--zero-bubble-max-pending-backward {pending}"]
+    # ZB-H2 and ZB-V have a bubble where ranks wait for each other before they update
+    return [*flags, "--enable-optimizer-post-validation"] if plan.pipeline_schedule in ("zb-h2", "zbv") else flags
 
 
 def _flags(plan: TrainingPlan) -> list[str]:

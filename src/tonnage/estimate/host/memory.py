@@ -107,7 +107,7 @@ def _saving(model: Model, rank: "_Rank", runtime: TrainingRuntime, ranks: Term) 
     stage, plan = rank.stage, rank.plan
     if runtime.saves_shards:
         return [_on_all(ranks, Term.sum("shards to be saved", stage.weights, stage.optimizer))]
-    if plan.tuning.method in ("lora", "dora"):
+    if plan.tuning.has_adapters:
         return []
     all_parameters = Term.of("parameters", f.whole_parameters, N=model.num_parameters(), z=1)
     gathered = stage.step.framework.gathered_to_save(all_parameters)

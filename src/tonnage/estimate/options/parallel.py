@@ -174,6 +174,14 @@ def pipeline_schedule(facts: Facts, sizes: Mapping[str, Any], o: TrainingOptions
             chosen=chosen.name,
             v=v,
         )
+    if chosen.name == "dualpipe" and (p % 2 or p < 4):
+        raise InvalidPlan(
+            "{@pipeline_parallel_size} must be even and at least 4 with {@pipeline_schedule} {chosen}: a rank has a "
+            "stage of each half. Got {p}. Nearest: {nearest}.",
+            chosen=chosen.name,
+            p=p,
+            nearest=listed([str(n) for n in sorted({max(p - 1, 4), p + 1}) if n % 2 == 0], "or"),
+        )
     check(facts, sizes, *SCHEDULES)
     _check_torch(chosen, runtime, o)
     q.put(
@@ -200,7 +208,7 @@ def _check_torch(chosen: Schedule, runtime: TrainingRuntime, o: TrainingOptions)
             chosen=chosen.name,
             runtime=runtime.name,
         )
-    if chosen.splits and o.recompute not in (None, "none"):
+    if chosen.splits and chosen.name != "dualpipe" and o.recompute not in (None, "none"):
         raise MissingDatum(
             "what layers keep between their two backward passes when they are recomputed is not "
             "known: with {@pipeline_schedule} {chosen} {@recompute} must be none. Got {recompute}.",

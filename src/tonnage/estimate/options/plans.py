@@ -137,7 +137,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
             "default",
             "on with tensor parallelism",
         ),
-        recompute=_recompute(runtime, model_code, o, q),
+        recompute=_recompute(runtime, model_code, cluster.size == 1, o, q),
         attention=_attention(runtime, cluster, o, q),
         dropout=hidden,
         attention_dropout=inside,
@@ -278,7 +278,7 @@ def _of_version(newest: TrainingRuntime, wanted: str) -> TrainingRuntime:
 def _zero_stage(runtime: TrainingRuntime, stages: int, alone: bool, o: TrainingOptions, q: Question) -> int:
     why: str
     default, why = runtime.default_zero_stage, own_of(runtime.name)
-    if runtime.own is not None and 0 in runtime.zero_stages and alone:
+    if runtime.shards_on_several and alone:
         default, why = 0, "one accelerator"
     if runtime.shards_units and stages > 1:
         default, why = 2, "under a pipeline nothing is resharded after its forward"
@@ -286,10 +286,11 @@ def _zero_stage(runtime: TrainingRuntime, stages: int, alone: bool, o: TrainingO
     return chosen
 
 
-def _recompute(runtime: TrainingRuntime, model_code: str, o: TrainingOptions, q: Question) -> str:
+def _recompute(runtime: TrainingRuntime, model_code: str, alone: bool, o: TrainingOptions, q: Question) -> str:
+    usual = runtime.recompute if alone else runtime.recompute_on_several or runtime.recompute
     chosen = _choice(
         "recompute policy",
-        q.take("recompute", o.recompute, runtime.recompute, "runtime", own_of(runtime.name)),
+        q.take("recompute", o.recompute, usual, "runtime", own_of(runtime.name)),
         RECOMPUTE,
     )
     if chosen == "selective-op" and not (runtime.selective_op and model_code == runtime.model_codes[0]):

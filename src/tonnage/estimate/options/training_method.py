@@ -7,13 +7,14 @@ from tonnage.estimate.inputs import Question, own_of
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.method import bare_base_bytes
 from tonnage.estimate.step.objective import OBJECTIVES
-from tonnage.kernel.errors import InvalidPlan, NotApplicable
+from tonnage.kernel.errors import InvalidPlan, MissingDatum, NotApplicable
 from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted
 from tonnage.numerics.precisions import Recipe, precision
 from tonnage.runtimes import TrainingRuntime, training_runtime, training_runtimes
-from tonnage.runtimes.parts.base import METHODS
+from tonnage.runtimes.parts.base import METHODS, PEFT_METHODS
+from tonnage.runtimes.parts.peft import IA3
 from tonnage.spec import Tuning
 
 BASES = ("nf4", "nf4-double", "fp4", "fp4-double", "int8")
@@ -36,9 +37,9 @@ def training_method(model: Model, runtime: TrainingRuntime, recipe: Recipe, o: T
         raise InvalidPlan(
             "{@method} says which weights train. {chosen} is an objective: give {@objective} {chosen}.", chosen=chosen
         )
-    if chosen not in METHODS:
-        raise unknown("training method", chosen, METHODS)
-    if chosen in ("full", "freeze"):
+    if chosen not in PEFT_METHODS:
+        raise unknown("training method", chosen, PEFT_METHODS)
+    if chosen in ("full", "freeze", "ia3"):
         _refuse(
             chosen,
             {
@@ -65,6 +66,8 @@ def training_method(model: Model, runtime: TrainingRuntime, recipe: Recipe, o: T
         return Tuning()
     if chosen == "freeze":
         return Tuning(method=chosen, trainable_layers=_layers(model, o, q))
+    if chosen == "ia3":
+        return _ia3(model, recipe, runtime, q)
     base = _base(chosen, bare_base_bytes(runtime, recipe), o, q)
     if is_wide := base == WIDE:
         _check_wide(runtime, recipe)
@@ -79,6 +82,33 @@ def training_method(model: Model, runtime: TrainingRuntime, recipe: Recipe, o: T
         lora_dropout=q.take("lora_dropout", o.lora_dropout, False, "default", "none"),
         upcast_base=_upcast(runtime, base, o, q),
     )
+
+
+def _ia3(model: Model, recipe: Recipe, runtime: TrainingRuntime, q: Question) -> Tuning:
+    """The layers that peft scales in a model of this type."""
+    kind = str(model.config.get("model_type", ""))
+    outputs, inputs = IA3.get(kind, ((), ""))
+    names = {
+        weight.name.removesuffix(".weight")
+        for block in model.decoder.blocks
+        for weight in block.weights()
+        if weight.linear and weight.part in ("attention", "mlp", "mixer")
+    }
+    lacking = [
+        target
+        for target in (*outputs, *filter(None, (inputs,)))
+        if not any(name == target or name.endswith(f".{target}") for name in names)
+    ]
+    if not inputs or lacking:
+        raise MissingDatum(
+            "{@method} ia3 is known of models for which peft names layers, of types {types}. Got {model}, of type "
+            "{kind}.",
+            types=listed(IA3),
+            model=model.name,
+            kind=kind or "unknown",
+        )
+    q.put("base_weights", f"{8 * bare_base_bytes(runtime, recipe):g} bit", "default", "as the method has it")
+    return Tuning(method="ia3", lora_targets=",".join((*outputs, inputs)), scaled_inputs=inputs)
 
 
 def _upcast(runtime: TrainingRuntime, base: str, o: TrainingOptions, q: Question) -> bool:

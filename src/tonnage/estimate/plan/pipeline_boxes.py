@@ -54,6 +54,10 @@ RULES = {
     "stages less one": MicrobatchRule(
         "num_microbatches must be at least pipeline_parallel_size - 1", lambda m, p: m >= p - 1
     ),
+    "even, two per stage": MicrobatchRule(
+        "num_microbatches must be even and at least 2 x pipeline_parallel_size, which is even and at least 4",
+        lambda m, p: (m % 2 == 0) & (m >= 2 * p) & (p % 2 == 0) & (p >= 4),
+    ),
     "two per stage": MicrobatchRule(
         "num_microbatches must be at least 2 x pipeline_parallel_size", lambda m, p: m >= 2 * p
     ),
@@ -114,6 +118,11 @@ class StepSeconds(Struct, frozen=True, kw_only=True):
     between: float = 0.0
     after: tuple[tuple[str, float], ...] = ()
     work: tuple[Work, ...] = ()
+
+    @property
+    def directions(self) -> int:
+        """In which micro-batches pass the pipeline, each through ranks of its own half of `stages`."""
+        return 2 if self.schedule == "dualpipe" else 1
 
     @property
     def slowest(self) -> float:

@@ -189,6 +189,31 @@ def interleaved_zero_bubble(rank: int, stages: int, chunks: int, count: int) -> 
     yield from (Pass(WEIGHTS, *one) for one in back[max(total - rank, 0) :])
 
 
+def zb_h1(rank: int, stages: int, chunks: int, count: int) -> Iterator[Pass]:
+    """1F1B whose gradients of weights wait, on each rank as many as ranks are before it."""
+    return _held_back(rank, chunks, count, stages - 1 - rank, rank)
+
+
+def zb_h2(rank: int, stages: int, chunks: int, count: int) -> Iterator[Pass]:
+    """The same with twice as many forward passes ahead and twice as many gradients of weights that wait, which fill
+    the beginning of a step too (Qi2024, sec. 2).
+    """
+    return _held_back(rank, chunks, count, 2 * (stages - 1 - rank), 2 * rank)
+
+
+def _held_back(rank: int, chunks: int, count: int, ahead: int, waiting: int) -> Iterator[Pass]:
+    assert chunks == 1, chunks
+    ahead = min(ahead, count)
+    yield from (Pass(FORWARD, rank, number) for number in range(ahead))
+    for number in range(count):
+        if ahead + number < count:
+            yield Pass(FORWARD, rank, ahead + number)
+        yield Pass(INPUTS, rank, number)
+        if number >= waiting:
+            yield Pass(WEIGHTS, rank, number - waiting)
+    yield from (Pass(WEIGHTS, rank, number) for number in range(max(count - waiting, 0), count))
+
+
 def _turns(per_round: int, chunks: int, count: int) -> Iterator[tuple[int, int]]:
     """Chunk and micro-batch of each turn: a round of micro-batches through one chunk, then through the next."""
     for first in range(0, count, per_round):
@@ -203,11 +228,29 @@ def _order(schedule: str, rank: int, stages: int, chunks: int, count: int) -> It
     return ((single,) for single in ALONE[schedule](rank, stages, chunks, count))
 
 
-ALONE = {"gpipe": gpipe, "interleaved-1f1b": interleaved_1f1b, "interleaved-zero-bubble": interleaved_zero_bubble}
-IN_A_V = {"zbv": zbv, "dualpipev": dualpipev}
+ALONE = {
+    "gpipe": gpipe,
+    "interleaved-1f1b": interleaved_1f1b,
+    "interleaved-zero-bubble": interleaved_zero_bubble,
+    "zb-h1": zb_h1,
+    "zb-h2": zb_h2,
+}
+# DualPipe is walked as the V that one half of its ranks is (estimate.plan.schedule: as_walked).
+IN_A_V = {"zbv": zbv, "dualpipev": dualpipev, "dualpipe": dualpipev}
+DUAL = ("dualpipev", "dualpipe")
+# Ranks update their weights as soon as they are done, and begin the next step one after the other.
+STAGGERED = ("zb-h2",)
 # Those that have a period: rounds of as many micro-batches as stages that are played out for the time of a step, and
 # micro-batches at least.
-PERIODIC = {"interleaved-1f1b": (3, 0), "interleaved-zero-bubble": (2, 0), "zbv": (4, 32), "dualpipev": (3, 0)}
+PERIODIC = {
+    "interleaved-1f1b": (3, 0),
+    "interleaved-zero-bubble": (2, 0),
+    "zb-h1": (3, 0),
+    "zb-h2": (4, 0),
+    "zbv": (4, 32),
+    "dualpipev": (3, 0),
+    "dualpipe": (3, 0),
+}
 ORDERS = tuple(dict.fromkeys((*DRAWN, *ALONE, *IN_A_V)))  # schedules that are played out: all that a runtime has
 
 
@@ -223,7 +266,7 @@ def played(step: StepSeconds) -> tuple[PipelineBoxes, bool]:
     if skipped and not fewer:
         cut = (shown / 2 - stages / 6) * step.slowest  # the pipeline fills sooner than it drains
         takes = [tuple(_seconds(step, rank, kind) for kind in (FORWARD, INPUTS, WEIGHTS)) for rank in range(stages)]
-        gap = float(periodic_seconds(step.schedule, step.chunks, count, takes)) - end
+        gap = float(periodic_seconds(step.schedule, step.chunks, count, takes, whole=True)) - end
         boxes = [later(box, skipped, gap) if box.start >= cut else box for box in boxes]
     names, lengths = [name for name, _ in step.after], [seconds for _, seconds in step.after]
     starts = list(accumulate(lengths, initial=end + gap))
@@ -233,10 +276,26 @@ def played(step: StepSeconds) -> tuple[PipelineBoxes, bool]:
         for name, start, seconds in zip(names, starts, lengths, strict=False)
         if seconds
     ]
+    if step.schedule == "dualpipe":
+        boxes, skipped = _both_halves(boxes, stages, count), 2 * skipped
     drawing = PipelineBoxes(
         boxes=tuple(boxes), pipeline=end + gap, seconds=starts[-1], skipped=skipped, cut=cut, gap=gap
     )
     return drawing, fewer and skipped > 0
+
+
+def _both_halves(boxes: list[Box], half: int, count: int) -> list[Box]:
+    """The boxes of all ranks of DualPipe, of those of its first `half`: what comes up the V there is a micro-batch of
+    the other direction, of which each has `count`; a rank's chunks are its stages of the two directions.
+    """
+    found = []
+    for box in boxes:
+        for rank, direction in ((box.stage, box.chunk), (2 * half - 1 - box.stage, 1 - box.chunk)):
+            if box.microbatch < 0:
+                found.append(replace(box, stage=rank))
+            else:
+                found.append(replace(box, stage=rank, chunk=direction, microbatch=box.microbatch + direction * count))
+    return found
 
 
 def shown_of(step: StepSeconds) -> int:
@@ -255,7 +314,13 @@ def _several(schedule: str, stages: int, count: int, rounds: int, least: int) ->
 
 
 def periodic_seconds(
-    schedule: str, chunks: int, count: Number, stages: Sequence[Sequence[Number]], played: int | None = None
+    schedule: str,
+    chunks: int,
+    count: Number,
+    stages: Sequence[Sequence[Number]],
+    played: int | None = None,
+    *,
+    whole: bool = False,
 ) -> Number:
     """As `pipeline_seconds`, of a schedule that has a period: of many micro-batches only as many are played out as it
     takes (`played`, if known).
@@ -266,12 +331,15 @@ def periodic_seconds(
     """
     few = played or enough(schedule, len(stages), count)
     slowest = reduce(maximum, (sum(stage) for stage in stages))
-    return pipeline_seconds(schedule, chunks, few, stages) + (count - few) * slowest
+    return pipeline_seconds(schedule, chunks, few, stages, whole=whole) + (count - few) * slowest
 
 
-def pipeline_seconds(schedule: str, chunks: int, count: int, stages: Sequence[Sequence[Number]]) -> Number:
-    """Seconds until all is done. `stages`: forward, gradients of inputs and of weights of one micro-batch through
-    each rank, all chunks; numbers, or arrays with one entry per plan.
+def pipeline_seconds(
+    schedule: str, chunks: int, count: int, stages: Sequence[Sequence[Number]], *, whole: bool = False
+) -> Number:
+    """Seconds until all is done; where ranks begin steps one after the other, of the rank that takes longest, unless
+    `whole`. `stages`: forward, gradients of inputs and of weights of one micro-batch through each rank, all chunks;
+    numbers, or arrays with one entry per plan.
     """
     takes = [
         {FORWARD: there / chunks, INPUTS: back / chunks, WEIGHTS: weights / chunks, BACKWARD: (back + weights) / chunks}
@@ -279,13 +347,17 @@ def pipeline_seconds(schedule: str, chunks: int, count: int, stages: Sequence[Se
     ]
     free: list[Number] = [0.0] * len(stages)
     ends: dict[int, Number] = {}
+    begun: dict[int, Number] = {}
     for place, task in enumerate(tasks(schedule, len(stages), chunks, count)):
         rank, start = task.rank, free[task.rank]
         if task.needed >= 0:  # arrays that nobody waits for any more are not kept
             start = maximum(start, ends.pop(task.needed) if task.is_last else ends[task.needed])
+        begun.setdefault(rank, start)
         free[rank] = start + takes[rank][task.each.kind]
         if task.is_needed:
             ends[place] = free[rank]
+    if schedule in STAGGERED and not whole:
+        free = [end - begun[rank] for rank, end in enumerate(free)]
     return reduce(maximum, free)
 
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from functools import lru_cache, reduce
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.estimate.plan.pipeline_boxes import microbatch_rule, microbatches_per_round
-from tonnage.estimate.plan.pipeline_orders import PERIODIC, enough, periodic_seconds
+from tonnage.estimate.plan.pipeline_orders import DUAL, PERIODIC, enough, periodic_seconds
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.formulas import memory as g
 from tonnage.formulas import pipeline as f
@@ -44,11 +45,12 @@ SCHEDULES = {
         Schedule("zbv", (2, 2), splits=True, v_shaped=True),
         Schedule("dualpipev", (2, 2), splits=True, v_shaped=True),
         Schedule("zb-h1", (1, 1), splits=True),
-        Schedule("dualpipe", (1, 1), splits=True),
+        Schedule("zb-h2", (1, 1), splits=True),
+        Schedule("dualpipe", (1, 1), splits=True, v_shaped=True),
     )
 }
 # Other spellings, without signs between words: those of torch.distributed.pipelining, torchtitan and nanotron.
-ALSO = {"afab": "gpipe", "zbvzerobubble": "zbv", "zb1p": "zb-h1"}
+ALSO = {"afab": "gpipe", "zbvzerobubble": "zbv", "zb1p": "zb-h1", "zb2p": "zb-h2"}
 
 
 @lru_cache(maxsize=64)
@@ -72,6 +74,26 @@ def schedule_with_chunks(name: str | None, v: int) -> Schedule:
 def schedule_of(plan: TrainingPlan) -> Schedule:
     """The schedule of a plan."""
     return schedule_with_chunks(plan.pipeline_schedule, plan.virtual_pipeline_size)
+
+
+IN_TWO_DIRECTIONS = "dualpipe"
+
+
+def as_walked(plan: TrainingPlan) -> TrainingPlan:
+    """A plan as it is walked. DualPipe on p ranks holds and does what two pipelines of DualPipeV do on p / 2 ranks
+    each, with half of the micro-batches, whose weights are the same: rank i and rank p - 1 - i have the same stages,
+    and do the same in opposite directions (DualPipe, dualpipe/dualpipe.py: is_in_second_half; README.md: DualPipeV is
+    its cut in half).
+    """
+    if plan.pipeline_schedule != IN_TWO_DIRECTIONS or plan.virtual_pipeline_size > 1:
+        return plan
+    return replace(
+        plan,
+        pipeline_parallel_size=plan.pipeline_parallel_size // 2,
+        virtual_pipeline_size=2,
+        num_microbatches=plan.num_microbatches // 2,
+        data_parallel_size=2 * plan.data_parallel_size,
+    )
 
 
 def default_chunks(o: TrainingOptions) -> int:
@@ -105,8 +127,10 @@ def in_flight(plan: TrainingPlan, rank: int) -> Term:
     name = "micro-batches in flight"
     if schedule.name == "gpipe":
         return Term.of(name, f.gpipe_microbatches_in_flight, m=m)
-    if schedule.name == "dualpipev":
+    if schedule.name in DUAL:
         return Term.of(name, f.dualpipev_microbatches_in_flight, p=p)
+    if schedule.name == "zb-h2":
+        return Term.of(name, f.zero_bubble_h2_microbatches_in_flight, p=p, m=m)
     if schedule.splits:
         return Term.of(name, f.zero_bubble_microbatches_in_flight, p=p, m=m)
     if v > 1:
@@ -125,8 +149,10 @@ def waiting_for_weights(plan: TrainingPlan, rank: int) -> Term | None:
         return None
     if schedule.name == "zbv":
         return Term.of(name, f.zbv_weight_gradients_waiting, i=rank)
-    if schedule.name == "dualpipev":
+    if schedule.name in DUAL:
         return Term.of(name, f.one_chunk_of_two, x=1)
+    if schedule.name == "zb-h2":
+        return Term.of(name, f.zero_bubble_h2_weights_waiting, i=rank)
     return Term.of(name, f.weight_gradients_waiting, i=rank, v=plan.virtual_pipeline_size)
 
 
@@ -167,7 +193,9 @@ def bubble(plan: TrainingPlan, stages: Sequence[Times]) -> Term:
         }
         if schedule.name == "zbv":
             closed = Term.of(name, f.zbv_bubble_seconds, **parts)
-        elif schedule.name == "dualpipev":
+        elif schedule.name == "zb-h2":
+            closed = Term.of(name, f.zero_bubble_h2_seconds, **parts)
+        elif schedule.name in DUAL:
             closed = Term.of(name, f.dualpipev_bubble_seconds, **parts)
         else:
             closed = Term.of(name, f.zero_bubble_seconds, v=plan.virtual_pipeline_size, **parts)
@@ -213,7 +241,7 @@ def in_its_order(name: str, chunks: int, stages: Sequence[Times], m: Number) -> 
     it.
     """
     times = [(part.forward, part.inputs, part.weights) for part in stages]
-    least = 2 * len(stages) if name == "dualpipev" else 1  # it has no order of fewer: such plans are refused
+    least = 2 * len(stages) if name in DUAL else 1  # it has no order of fewer: such plans are refused
     if not hasattr(m, "ndim"):
         return periodic_seconds(name, chunks, max(int(m), least), times)
     import numpy as np

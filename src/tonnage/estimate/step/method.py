@@ -23,7 +23,7 @@ WITH_EXPERTS = (*QUANTISED, "experts")
 
 def adapters_of(plan: TrainingPlan, recipe: Recipe, width: float) -> Adapters | None:
     """The adapters that stand beside linear layers; None where the weights themselves train."""
-    if plan.tuning.method not in ("lora", "dora"):
+    if not plan.tuning.has_adapters:
         return None
     four = plan.tuning.base_weights.startswith(("nf4", "fp4"))
     return Adapters(
@@ -31,6 +31,8 @@ def adapters_of(plan: TrainingPlan, recipe: Recipe, width: float) -> Adapters | 
         targets=tuple(filter(None, plan.tuning.lora_targets.split(","))),
         dropout=plan.tuning.lora_dropout,
         magnitudes=plan.tuning.method == "dora",
+        scales=plan.tuning.method == "ia3",
+        scaled_inputs=tuple(filter(None, plan.tuning.scaled_inputs.split(","))),
         base=recipe.activation_bytes if plan.tuning.base_weights else 0,
         compute=recipe.activation_bytes,
         packed=precision(plan.tuning.base_weights).bits_per_weight / 8 if plan.tuning.base_weights else 0,
@@ -54,7 +56,7 @@ def trained_parameters(trained: Mapping[Extent, float], shares: Shares) -> Term:
 
 def model_flops(model: Model, plan: TrainingPlan, step: WalkedStep) -> Term:
     """FLOP of one step that the method of this plan must do: what MFU counts."""
-    adapters = adapter_parameters(step) if plan.tuning.method in ("lora", "dora") else 0
+    adapters = adapter_parameters(step) if plan.tuning.has_adapters else 0
     return training_flops(
         model,
         plan.tokens_per_step,

@@ -20,7 +20,7 @@ from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
 from tonnage.ops import Head
 from tonnage.runtimes import TrainingRuntime, training_runtime, training_runtimes
-from tonnage.runtimes.parts.base import METHODS
+from tonnage.runtimes.parts.base import PEFT_METHODS
 from tonnage.spec import PostTraining, TrainingPlan
 
 if TYPE_CHECKING:  # serving imports the names of objectives, and none of the options
@@ -67,7 +67,7 @@ def objective_of(
 ) -> PostTraining:
     """What training is for, and what runs beside the model. Adapters that are switched off are their own reference."""
     name = q.take("objective", o.objective, "sft", "default", "the next token of the text")
-    if name in METHODS:
+    if name in PEFT_METHODS:
         raise InvalidPlan(
             "{@objective} says what is trained for. {name} is a method: give {@method} {name}.", name=name
         )
@@ -121,7 +121,7 @@ def objective_of(
     teacher_hidden_size, share = 0, 0.0
     beside_models = []
     for candidate in _beside(name, chosen, o, q):
-        if candidate == REFERENCE and method in ("lora", "dora"):
+        if candidate == REFERENCE and method in ("lora", "dora", "ia3"):
             continue
         if candidate == "teacher":
             teacher = teacher_of(model, o, q)

@@ -129,7 +129,7 @@ def chunk_layers(model: Model, runtime: TrainingRuntime, plan: TrainingPlan) -> 
         return plan.layout.chunk_layers
     p, v = plan.pipeline_parallel_size, plan.virtual_pipeline_size
     ends = plan.layout.first_stage_layers, plan.layout.last_stage_layers
-    if runtime.splits_chunks:
+    if runtime.splits_chunks or plan.pipeline_schedule == "dualpipe":
         return split_layers(model, p * v, runtime.split, *ends)
     per_rank = split_layers(model, p, runtime.split, *ends)
     return tuple(size // v for size in per_rank) * v if runtime.split == "even" else per_rank

@@ -97,6 +97,16 @@ def waiting(rank: StageView, point: Point) -> list[Term]:
             one(rank.step, block),
         )
         for block, number in rank.counts.items()
+    ] + [
+        Term.product(
+            Message("tensors of {block}s made again, which gradients of weights wait for", block=block.name),
+            "bytes",
+            layer_count(rank.counts[block]),
+            count,
+            again,
+        )
+        for block, again in rank.step.made_again.items()
+        if block in rank.counts
     ]
 
 

@@ -213,6 +213,10 @@ class WalkedStep(StepView, Protocol):
     @property
     def stages(self) -> tuple[Stage, ...]: ...
     @property
+    def made_again(self) -> Mapping[Block, Term]:
+        """What a layer of each kind makes again in backward, where its gradients of weights come later."""
+
+    @property
     def layers(self) -> Mapping[Block, Layer]: ...
     @property
     def kinds(self) -> tuple[tuple[Block, Layer], ...]:

@@ -118,10 +118,10 @@ class StepTime(LayerTime):
         `experts`: of `held`; they train all or not at all. ZeRO++ (Wang2023) sends weights in 8 bit, gradients in 4,
         and gathers for backward within a group that has a copy.
         """
-        plan, recipe = self.plan, self.step.recipe
-        width = 1 if plan.kernels.float8_all_gather or plan.deepspeed.zero_quantized_weights else recipe.gathered_bytes
-        reduce_width = recipe.reduce_bytes if self.step.runtime.shards_units else recipe.gradient_bytes
-        reduce_width = 0.5 if plan.deepspeed.zero_quantized_gradients else reduce_width
+        plan, recipe, framework = self.plan, self.step.recipe, self.step.framework
+        narrow = plan.kernels.float8_all_gather or plan.deepspeed.zero_quantized_weights
+        width = 1 if narrow else framework.gathered_width
+        reduce_width = 0.5 if plan.deepspeed.zero_quantized_gradients else framework.reduced_width
         gather = second = self.among("all_gather", held, experts, width)
         if is_any(plan.deepspeed.zero_hpz_partition_size > 1):
             size = held * recipe.gathered_bytes
@@ -130,6 +130,8 @@ class StepTime(LayerTime):
             )
         routed = minimum(experts, trained) if experts is not None else None
         scatter = self.among("reduce_scatter", trained, routed, reduce_width)
+        if self.step.runtime.reduces_once:  # after the last micro-batch: a part of it for each of them
+            scatter = Sending(scatter.seconds / plan.num_microbatches, scatter.sent / plan.num_microbatches)
         for when, seconds, size in (
             ("forward", gather.seconds, gather.sent),
             ("backward", again * second.seconds + scatter.seconds, again * second.sent + scatter.sent),

@@ -10,7 +10,7 @@ from tonnage.estimate.hardware.rates import Band, Rates, rates
 from tonnage.estimate.host.traffic import check_update, update_range
 from tonnage.estimate.memory import Step
 from tonnage.estimate.plan.pipeline_boxes import StageSeconds, StepSeconds, Work
-from tonnage.estimate.plan.schedule import schedule_of
+from tonnage.estimate.plan.schedule import as_walked, schedule_of
 from tonnage.estimate.step_time.counted import Conventions
 from tonnage.estimate.step_time.layer_time import Passes
 from tonnage.estimate.step_time.step import MOVING, ON_HOST, WHEN, StepTime
@@ -58,7 +58,7 @@ class Timing:
             check_timed(plan.post_training.objective, plan.runtime)
         if not assumed:
             check_update(plan)
-        self.model, self.plan, self.cluster = model, plan, cluster
+        self.model, self.plan, self.cluster = model, as_walked(plan), cluster
         self.rates = chosen or rates()
         self.walk = StepTime(step or Step(model, plan, cluster), self.rates)
 

@@ -17,12 +17,13 @@ class Method(RolloutOptions, frozen=True, kw_only=True):
     method: Annotated[
         str | None,
         option(
-            "what trains: full, lora, dora, qlora (LoRA on a 4-bit base) or freeze (the last layers)",
+            "what trains: full, lora, dora, qlora (LoRA on a 4-bit base), ia3 (vectors of peft) or freeze (the last "
+            "layers)",
             word,
             unit="method",
             default="full",
-            choices=("full", "lora", "dora", "qlora", "freeze"),
-            usual=Usual(TRAINING, "full, lora, dora, qlora, freeze", "METHOD"),
+            choices=("full", "lora", "dora", "qlora", "ia3", "freeze"),
+            usual=Usual(TRAINING, "full, lora, dora, qlora, ia3, freeze", "METHOD"),
         ),
     ] = None
     lora_rank: Annotated[

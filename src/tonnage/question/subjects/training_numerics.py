@@ -79,7 +79,8 @@ class Parallelism(Options, frozen=True, kw_only=True):
     pipeline_schedule: Annotated[
         str | None,
         option(
-            "gpipe, 1f1b, interleaved-1f1b, interleaved-zero-bubble, zbv or dualpipev, as the runtime has them",
+            "gpipe, 1f1b, interleaved-1f1b, interleaved-zero-bubble, zb-h1, zb-h2, zbv, dualpipe or dualpipev, as the "
+            "runtime has them",
             word,
             unit="name",
             default="1f1b, interleaved with several chunks",
@@ -91,6 +92,7 @@ class Parallelism(Options, frozen=True, kw_only=True):
                 "zbv",
                 "dualpipev",
                 "zb-h1",
+                "zb-h2",
                 "dualpipe",
             ),
         ),

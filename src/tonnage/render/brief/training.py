@@ -25,7 +25,7 @@ from tonnage.render.brief.words import (
 )
 from tonnage.runtimes import has_training_runtime, training_runtime
 
-METHODS = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA", "dora": "DoRA"}
+METHODS = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA", "dora": "DoRA", "ia3": "IA3"}
 NOT_SEARCHED = ("advice", "as_is", "calibrated")  # options of `train` that neither a search nor a file has
 LARGEST = {"sequence_length": "sequence", "micro_batch_size": "micro-batch"}  # what `tonnage max` is asked for
 HOUR, MILLION = 3600.0, 1e6

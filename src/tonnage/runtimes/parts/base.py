@@ -29,6 +29,7 @@ LAST: tuple[Moment, ...] = ("last layer of backward",)
 BACKWARD: tuple[Moment, ...] = ("first layer of backward", *LAST)
 STEP_ALONE: tuple[Moment, ...] = ("optimizer step",)
 METHODS = ("full", "lora", "dora", "qlora", "freeze")  # what trains; all but the first with peft
+PEFT_METHODS = (*METHODS, "ia3")  # where peft itself wraps the model
 ALWAYS: tuple[Moment, ...] = ("loss", *BACKWARD, *STEP_ALONE)
 # Options that only some runtimes have, and that all others refuse (estimate.options.framework_options): of layers and
 # their parallelism, and of how states are sharded. A runtime that has one names it in `options` of its facts.
@@ -122,6 +123,8 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     default_zero_stage: int
     #: ZeRO stages that it has.
     zero_stages: tuple[int, ...]
+    #: Whether it shards nothing on one accelerator, and by `default_zero_stage` on several.
+    shards_on_several: bool = False
     #: Its own kernels.
     kernels: Kernels
     #: How layers are written, of tape.CODES.
@@ -193,6 +196,10 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     quantises_experts: bool = False
     #: What its own scripts recompute in backward.
     recompute: str = "none"
+    #: The same on several accelerators; "": what it recomputes on one.
+    recompute_on_several: str = ""
+    #: Whether gradients are summed whole on each rank, and reduced after the last micro-batch alone.
+    reduces_once: bool = False
     #: Model types for which it can take Liger Kernel.
     liger: tuple[str, ...] = ()
     #: Whether users prepare a quantised base with peft's prepare_model_for_kbit_training.

@@ -33,7 +33,7 @@ SIZES = (
     "expert_tensor_parallel_size",
     "data_parallel_size",
 )
-OWN = ("full", "lora", "dora", "qlora", "freeze")
+OWN = ("full", "lora", "dora", "qlora", "ia3", "freeze")
 
 
 def choices_of(

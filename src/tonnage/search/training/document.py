@@ -84,7 +84,7 @@ def _row(model: Model, one: Planned, beats: str) -> TrainingPlanDocument:
         usd_per_million_tokens=None if usd_per_token is None else usd_per_token * 1e6,
         run_seconds=run.seconds.value if run and run.seconds else None,
         cost=cost.value if cost is not None and run and run.seconds else None,
-        launch=launch_settings(model, one.plan),
+        launch=launch_settings(model, one.plan, one.machine),
         launch_lacks=launch_lacks(model, one.plan),
         beats=beats,
         price=price.value if price else None,

@@ -8,7 +8,7 @@ from tonnage.estimate.frameworks.base import framework_of
 from tonnage.kernel.message import Message, joined
 from tonnage.runtimes import HUB, training_runtime
 from tonnage.search.training.launch.trl import trains, trl_command
-from tonnage.spec import TrainingPlan
+from tonnage.spec import Cluster, TrainingPlan
 
 # In the case of TRL what is yours to say.
 TRL = (
@@ -31,16 +31,17 @@ PLAIN = {
 KINDS = ("method", "objective")
 
 
-def launch_settings(model: Model, plan: TrainingPlan) -> list[str]:
+def launch_settings(model: Model, plan: TrainingPlan, cluster: Cluster | None = None) -> list[str]:
     """Options of the runtime for what a search chooses, or a command; none for a runtime that has no words here for
-    such a run.
+    such a run. `cluster`: the machine, which some programs are told.
     """
     if trains(plan):
         return trl_command(model, plan)
     runtime = training_runtime(plan.runtime)
     if not runtime.launch_program or _unwritten(plan):
         return []
-    return framework_of(runtime).launch_settings(model, plan)
+    framework = framework_of(runtime)
+    return [*framework.launch_settings(model, plan), *(framework.launch_machine(cluster) if cluster else ())]
 
 
 def launch_lacks(model: Model, plan: TrainingPlan) -> list[str]:
@@ -65,7 +66,12 @@ def launch_program(plan: TrainingPlan) -> str:
 
 
 def _unwritten(plan: TrainingPlan) -> list[str]:
-    unwritten = [f"{name} {value}" for name in KINDS if (value := plan.field(name)) != PLAIN[name]]
+    words = training_runtime(plan.runtime).launch_words
+    unwritten = [
+        f"{name} {value}"
+        for name in KINDS
+        if (value := plan.field(name)) != PLAIN[name] and value not in words.get(name, ())
+    ]
     others = plan.model_code not in ("", training_runtime(plan.runtime).model_codes[0])  # whose settings they are not
     return unwritten or ([f"model_code {plan.model_code}"] if others else [])
 
