@@ -19,6 +19,7 @@ TRAINING_RUNTIMES.add(
         context_parallel=False,
         sequence_parallel=False,
         listed=12,
+        export="",
         launch_program="",
         launch_words={},
         offload_optimizer=("none",),

@@ -11,6 +11,7 @@ TRAINING_RUNTIMES.add(
     replace(
         _MEGATRON,
         name="megatron-fsdp",
+        export="",
         source="Megatron-LM, docs/user-guide/features/custom_fsdp.md; Megatron-LM, "
         "megatron/core/distributed/fsdp/src/README.md: --data-parallel-sharding-strategy optim, optim_grads or "
         "optim_grads_params, fsdp_double_buffer",

@@ -15,6 +15,7 @@ TRAINING_RUNTIMES.add(
         "--zero-bubble-v-schedule, --enable-optimizer-post-validation; estimated as megatron-core 0.19",
         schedules=("1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zbv"),
         listed=11,
+        export="",
         takes_objectives=False,
         packs_completions=False,
         trains=("full",),

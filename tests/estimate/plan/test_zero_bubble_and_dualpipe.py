@@ -302,7 +302,7 @@ def of(runtime, **options):
     [
         ("megatron", {"pipeline_schedule": "dualpipe"}, "Runtimes that have it: hai-llm"),
         ("fsdp2", {"pipeline_schedule": "zb-h2"}, "Runtimes that have it: zero-bubble"),
-        ("hai-llm", {}, "it must be dualpipe"),
+        ("hai-llm", {"pipeline_schedule": "1f1b"}, "it must be dualpipe"),
         ("hai-llm", {"pipeline_schedule": "dualpipe", "num_microbatches": 7}, "Nearest: 8"),
         ("hai-llm", {"pipeline_schedule": "dualpipe", "num_microbatches": 4}, "Nearest: 8"),
         ("hai-llm", {"pipeline_schedule": "dualpipe", "pipeline_parallel_size": 2}, "Nearest: 4"),
@@ -313,6 +313,18 @@ def of(runtime, **options):
 def test_what_a_runtime_cannot_do_is_refused_with_those_that_can(runtime, options, words):
     with pytest.raises(InvalidPlan, match=words):
         of(runtime, **({"pipeline_parallel_size": 4} | options))
+
+
+@pytest.mark.parametrize(
+    ("runtime", "options"), [("hai-llm", {}), ("fsdp2", {"pipeline_schedule": "dualpipev", "model_code": "torchtitan"})]
+)
+def test_a_schedule_in_two_directions_has_two_micro_batches_a_stage_where_none_are_said(runtime, options):
+    said = TrainingOptions(runtime=runtime, pipeline_parallel_size=4, **options)
+    question = Question()
+    plan = training_plan(read("llama-3.1-8b"), cluster("8xH100-SXM-80GB"), said, question)
+    assert plan.num_microbatches == 8 and plan.pipeline_schedule in ("dualpipe", "dualpipev")
+    origin = question.entries["pipeline_schedule"].origin
+    assert origin == ("given" if options else "runtime")
 
 
 def test_recomputation_between_split_passes_is_known_of_dualpipe_alone():

@@ -4,6 +4,8 @@ choice.
 
 from functools import lru_cache
 
+from msgspec.structs import replace
+
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
 from tonnage.estimate.frameworks.base import PlanRequest
 from tonnage.estimate.inputs import Origin, Question, own_of
@@ -18,7 +20,9 @@ from tonnage.estimate.options.framework_options import (
 from tonnage.estimate.options.machine import site_of, stated_links, warn_of_machine
 from tonnage.estimate.options.parallel import check_parallel, facts_of, parallel_sizes, pipeline_schedule, uneven_ranks
 from tonnage.estimate.options.training_method import check_base, training_method, usual_precision
+from tonnage.estimate.plan.pipeline_boxes import microbatch_rule
 from tonnage.estimate.plan.rule import Facts, check, check_positions, check_size
+from tonnage.estimate.plan.schedule import schedule_with_chunks
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import BATCH, CONTEXT, LOSS_CHUNKS, MICROBATCHES
 from tonnage.estimate.step.objective import objective_of
@@ -99,6 +103,8 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         check_size(name, getattr(o, name))
     runtime = _runtime(cluster, o, q)
     o = scaled_by_recipe(runtime, o)
+    has_only = o.pipeline_schedule is None and "1f1b" not in runtime.schedules  # DualPipe, of HAI-LLM
+    o = replace(o, pipeline_schedule=runtime.schedules[0]) if has_only else o
     sizes = parallel_sizes(model, cluster, runtime, o.sequence_length or stated_length(o) or _usual_length(model), o, q)
     facts = facts_of(model, runtime, o, says_why=q.is_read)
     check_parallel(facts, sizes | {"accelerators": cluster.size}, o)
@@ -107,6 +113,8 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
     check(facts, of_batch, CONTEXT)
     micro, count = _batch(facts, of_batch, o, q)
     schedule = pipeline_schedule(facts, sizes | {"num_microbatches": count}, o, q)
+    if has_only and sizes["pipeline_parallel_size"] > 1:
+        q.put("pipeline_schedule", schedule, "runtime", own_of(runtime.name))
     stage = _zero_stage(runtime, sizes["pipeline_parallel_size"], cluster.size == 1, o, q)
     _check_zero(runtime, stage)
     hidden, inside = _dropout(model, o, q)
@@ -343,12 +351,24 @@ def _batch(facts: Facts, sizes: dict[str, int], o: TrainingOptions, q: Question)
         q.put("global_batch_size", o.global_batch_size, "given")
         why = "global_batch_size / (micro_batch_size x data_parallel_size)"
         return micro, q.take("num_microbatches", o.num_microbatches, implied, "default", why)
+    fewest = _fewest_microbatches(facts.runtime, sizes, o)
     why = "as many as pipeline stages, to fill the pipeline" if stages > 1 else "no gradient accumulation"
-    count = q.take("num_microbatches", o.num_microbatches, stages, "default", why)
+    if fewest > stages:
+        why = "the fewest that the pipeline schedule takes"
+    count = q.take("num_microbatches", o.num_microbatches, fewest, "default", why)
     q.put(
         "global_batch_size", micro * count * data, "default", "micro_batch_size x num_microbatches x data_parallel_size"
     )
     return micro, count
+
+
+def _fewest_microbatches(runtime: TrainingRuntime, sizes: dict[str, int], o: TrainingOptions) -> int:
+    """As many as pipeline stages, and as the schedule needs at least."""
+    p = sizes["pipeline_parallel_size"]
+    if p == 1 or not runtime.microbatch_rules:
+        return p
+    rule = microbatch_rule(runtime, schedule_with_chunks(o.pipeline_schedule, sizes["virtual_pipeline_size"]).name)
+    return next((m for m in range(p, 2 * p + 2) if rule is None or rule.holds(m, p)), p)
 
 
 def _attention(runtime: TrainingRuntime, cluster: Cluster, o: TrainingOptions, q: Question) -> AttentionKernel:
