@@ -83,8 +83,12 @@ class Rollout(Struct, frozen=True, kw_only=True):
     rollout_engine_version: str = ""
     #: Accelerators that generate and do not train; 0: those that train generate, too.
     rollout_accelerators: int = 0
-    #: Ranks that share each matrix of the engine; None: the fewest that hold the model.
+    #: Ranks that share each matrix of the engine; None: the tool's own number, or the fewest that run enough requests.
     rollout_tensor_parallel_size: int | None = None
+    #: Ranks of an engine by default of the tool that is named; 0: no tool, or it has no default.
+    usual_rollout_ranks: int = 0
+    #: Where that default stands.
+    usual_rollout_source: str = ""
     #: Requests that a replica of the engine runs at once; None: the engine's own limit.
     rollout_max_num_seqs: int | None = None
     #: Part of the memory that an engine takes which sleeps while training runs; None: half, or what training leaves.

@@ -60,7 +60,9 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
         return _on_runtime(model, cluster, options, question)
     plan = _on_runtime(model, cluster, run.options, question)
     note_tool(run, plan.runtime, question)
-    return plan
+    if not run.tool.rollout_ranks or not plan.rollout.prompts_per_step:
+        return plan
+    return plan.with_fields(usual_rollout_ranks=run.tool.rollout_ranks, usual_rollout_source=run.tool.rollout_source)
 
 
 def _on_runtime(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:

@@ -72,6 +72,10 @@ class Tool(Struct, frozen=True, kw_only=True):
     data_loader_workers: int = 0
     #: Runtimes for which its launcher sets expandable segments.
     expands_on: tuple[str, ...] = ()
+    #: Ranks of an engine that generates; 0: no default of its own.
+    rollout_ranks: int = 0
+    #: Where that default stands.
+    rollout_source: str = ""
     #: What differs from the runtime that it is estimated as.
     differs: str = ""
     #: What is known of it and what is not; it is refused.
@@ -167,6 +171,8 @@ TRL = Tool(
     peft_targets=True,
     wide_base=True,
     qlora_base="nf4",
+    rollout_ranks=1,
+    rollout_source="TRL, trl/trainer/grpo_config.py: vllm_tensor_parallel_size 1",
 )
 ACCELERATE = Tool(
     name="accelerate",
@@ -252,6 +258,8 @@ TOOLS: Mapping[str, Tool] = {
             source="verl 0.9.1, verl/trainer/config: actor.strategy fsdp",
             runtime=UNDER_FSDP,
             model_code="transformers",
+            rollout_ranks=2,
+            rollout_source="veRL, verl/trainer/config/rollout/rollout.yaml: tensor_model_parallel_size 2",
         ),
         Tool(
             name="nemo-rl",
@@ -259,6 +267,8 @@ TOOLS: Mapping[str, Tool] = {
             source="NeMo-RL, examples/configs/grpo_math_1B.yaml: policy.dtensor_cfg.enabled true",
             runtime=UNDER_FSDP,
             model_code="transformers",
+            rollout_ranks=1,
+            rollout_source="NeMo-RL, examples/configs/grpo_math_1B.yaml: vllm_cfg.tensor_parallel_size 1",
             differs=_NEMO_RL,
         ),
         Tool(
@@ -267,6 +277,8 @@ TOOLS: Mapping[str, Tool] = {
             version="0.11.2",
             source="openrlhf 0.11.2, openrlhf/cli: ds.zero-stage 2",
             runtime=UNDER_ZERO,
+            rollout_ranks=1,
+            rollout_source="OpenRLHF, openrlhf/cli/train_ppo_ray.py: vllm.tensor_parallel_size 1",
         ),
         Tool(
             name="maxtext",
