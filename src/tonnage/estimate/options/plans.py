@@ -7,7 +7,7 @@ from functools import lru_cache
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
 from tonnage.estimate.frameworks.base import PlanRequest
 from tonnage.estimate.inputs import Origin, Question, own_of
-from tonnage.estimate.layers.losses import CONTRASTIVE, KINDS, LOGITS, TOKENS
+from tonnage.estimate.layers.losses import CONTRASTIVE, HOLD_LOGITS, KINDS, LOGITS, TOKENS
 from tonnage.estimate.options.framework_options import (
     framework_options,
     offload_options,
@@ -25,7 +25,7 @@ from tonnage.estimate.step.objective import objective_of
 from tonnage.estimate.step.pipeline_layout import said_chunks
 from tonnage.estimate.step.rollout_options import generates, rollout_of, stated_length
 from tonnage.kernel.errors import InvalidInput, InvalidPlan
-from tonnage.kernel.message import Message, joined, listed, renamed
+from tonnage.kernel.message import OR, Message, joined, listed, renamed
 from tonnage.kernel.registry import unknown
 from tonnage.numerics.optimizers import optimizer
 from tonnage.numerics.precisions import TRAINING_RECIPES, Recipe, te_recipe
@@ -387,24 +387,30 @@ def _dropout_of(model: Model) -> tuple[bool, bool, str]:
 
 def _loss(facts: Facts, model_code: str, sizes: dict[str, int], o: TrainingOptions, q: Question) -> str:
     runtime = facts.runtime
-    if o.objective in KINDS and model_code == PEFT_CODE:
+    holds_logits = o.objective in HOLD_LOGITS and bool(runtime.untiled_losses)
+    if (o.objective in KINDS or holds_logits) and model_code == PEFT_CODE:
         of_scores = Message("scores of embeddings, without logits")
+        untiled = tuple(runtime.untiled_losses) if holds_logits else ()
         chosen = q.take(
             "loss",
             o.loss,
-            "tiled",
+            "tiled" if o.objective in KINDS else "full",
             "default",
             of_scores
             if o.objective == CONTRASTIVE
+            else "all logits at once"
+            if o.objective not in KINDS
             else Message("TRL's own: {tokens:,} tokens and {logits:,} logits at once", tokens=TOKENS, logits=LOGITS),
         )
-        if chosen != "tiled":
+        if chosen not in ("tiled", *untiled):
             raise InvalidPlan(
-                "TRL takes the loss of objective {objective} tile by tile: loss must be tiled. Got {chosen}.",
+                "the loss of objective {objective} under {runtime} must be {able}. Got {chosen}.",
                 objective=o.objective,
+                runtime=runtime.name,
+                able=listed(("tiled", *untiled), OR),
                 chosen=chosen,
             )
-        return "tiled"
+        return str(chosen)
     if o.loss == "tiled":
         raise InvalidPlan(
             "a tiled loss is TRL's, of objectives {kinds} on models of transformers: loss must be {losses}.",

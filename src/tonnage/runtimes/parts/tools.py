@@ -72,6 +72,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     data_loader_workers: int = 0
     #: Runtimes for which its launcher sets expandable segments.
     expands_on: tuple[str, ...] = ()
+    #: How it computes log-probabilities in reinforcement learning; "": no default of its own.
+    rollout_loss: str = ""
     #: Ranks of an engine that generates; 0: no default of its own.
     rollout_ranks: int = 0
     #: Where that default stands.
@@ -258,6 +260,7 @@ TOOLS: Mapping[str, Tool] = {
             source="verl 0.9.1, verl/trainer/config: actor.strategy fsdp",
             runtime=UNDER_FSDP,
             model_code="transformers",
+            rollout_loss="full",  # verl/trainer/config/model/hf_model.yaml: use_fused_kernels False
             rollout_ranks=2,
             rollout_source="veRL, verl/trainer/config/rollout/rollout.yaml: tensor_model_parallel_size 2",
         ),
@@ -277,6 +280,7 @@ TOOLS: Mapping[str, Tool] = {
             version="0.11.2",
             source="openrlhf 0.11.2, openrlhf/cli: ds.zero-stage 2",
             runtime=UNDER_ZERO,
+            rollout_loss="full",  # openrlhf/models/actor.py: logits in fp32
             rollout_ranks=1,
             rollout_source="OpenRLHF, openrlhf/cli/train_ppo_ray.py: vllm.tensor_parallel_size 1",
         ),
