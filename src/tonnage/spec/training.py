@@ -48,7 +48,7 @@ class Tuning(Struct, frozen=True, kw_only=True):
 class PostTraining(Struct, frozen=True, kw_only=True):
     """What training is for, and what runs beside the model for it."""
 
-    #: sft (or pre-training), dpo, online-dpo, grpo, dapo, rloo, ppo or distillation.
+    #: sft (or pre-training), dpo, online-dpo, grpo, dapo, rloo, ppo, distillation, gkd or contrastive.
     objective: str = "sft"
     #: Models that run beside and do not train (reference, teacher, ...), each with its parameters.
     models_beside: tuple[tuple[str, int], ...] = ()
@@ -103,6 +103,8 @@ class Rollout(Struct, frozen=True, kw_only=True):
     tool_seconds: float = 0
     #: How often a step trains on its rollouts.
     ppo_epochs: int = 1
+    #: Share of the micro-batches that have completions of the student; others have texts that are there.
+    lmbda: float = 1.0
     #: Whether completions are packed into micro-batches, not padded to the longest.
     sequence_packing: bool = False
 

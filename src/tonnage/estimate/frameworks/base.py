@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Block, Model, style_of
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.layers import layers as tapes
-from tonnage.estimate.layers.losses import HOLD_LOGITS, KINDS, LOG_PROBABILITIES
+from tonnage.estimate.layers.losses import HOLD_LOGITS, KINDS, LOG_PROBABILITIES, WHOLE
 from tonnage.estimate.plan.rule import Rule
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import RULES
@@ -251,6 +251,8 @@ class Framework:
         objective = plan.post_training.objective
         if plan.loss == "tiled":
             return KINDS.get(objective, LOG_PROBABILITIES)
+        if objective in WHOLE and plan.model_code == PEFT_CODE:
+            return WHOLE[objective]
         is_untiled = objective in HOLD_LOGITS and plan.model_code == PEFT_CODE
         return self.runtime.untiled_losses.get(plan.loss, "") if is_untiled else ""
 

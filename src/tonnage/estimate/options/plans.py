@@ -7,7 +7,7 @@ from functools import lru_cache
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
 from tonnage.estimate.frameworks.base import PlanRequest
 from tonnage.estimate.inputs import Origin, Question, own_of
-from tonnage.estimate.layers.losses import CONTRASTIVE, HOLD_LOGITS, KINDS, LOGITS, TOKENS
+from tonnage.estimate.layers.losses import CONTRASTIVE, HOLD_LOGITS, KINDS, LOGITS, TOKENS, WHOLE
 from tonnage.estimate.options.framework_options import (
     framework_options,
     offload_options,
@@ -209,7 +209,7 @@ def _rollout(
     if not generates(objective):
         return Rollout()
     batch = sizes["micro_batch_size"] * sizes["count"] * sizes["data_parallel_size"]
-    return rollout_of(objective, runtime, sizes["sequence_length"], batch, o, q)
+    return rollout_of(objective, runtime, sizes["sequence_length"], sizes["micro_batch_size"], batch, o, q)
 
 
 def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
@@ -390,16 +390,16 @@ def _loss(facts: Facts, model_code: str, sizes: dict[str, int], o: TrainingOptio
     holds_logits = o.objective in HOLD_LOGITS and bool(runtime.untiled_losses)
     if (o.objective in KINDS or holds_logits) and model_code == PEFT_CODE:
         of_scores = Message("scores of embeddings, without logits")
-        untiled = tuple(runtime.untiled_losses) if holds_logits else ()
+        untiled = tuple(runtime.untiled_losses) if holds_logits else ("full",) if o.objective in WHOLE else ()
         chosen = q.take(
             "loss",
             o.loss,
-            "tiled" if o.objective in KINDS else "full",
+            "tiled" if o.objective in KINDS and o.objective not in WHOLE else "full",
             "default",
             of_scores
             if o.objective == CONTRASTIVE
             else "all logits at once"
-            if o.objective not in KINDS
+            if o.objective not in KINDS or o.objective in WHOLE
             else Message("TRL's own: {tokens:,} tokens and {logits:,} logits at once", tokens=TOKENS, logits=LOGITS),
         )
         if chosen not in ("tiled", *untiled):

@@ -90,7 +90,8 @@ def _defaults(tool: Tool, runtime: str, model: Model, cluster: Cluster, o: Train
         found["data_loader_workers"] = tool.data_loader_workers
     if o.method in ADAPTERS:
         found |= _adapters(tool, model)
-    if tool.sequence_length:
+    says_length = generates(o.objective or "sft") and o.max_completion_length is not None
+    if tool.sequence_length and not says_length:
         found["sequence_length"] = min(tool.sequence_length, model.context or tool.sequence_length)
     if tool.checkpoints is not None:
         found["recompute"] = "full" if tool.checkpoints else "none"

@@ -216,7 +216,24 @@ class Rollouts:
     @cached_property
     def policy(self) -> Policy:
         plan, pool = self.served
-        return policy(plan, self.cluster.accelerator, pool)
+        own = policy(plan, self.cluster.accelerator, pool)
+        if self.engine.queues or plan.max_num_seqs:
+            return own
+        return replace(own, max_num_seqs=self._generated_at_once)
+
+    @property
+    def _generated_at_once(self) -> int:
+        """Completions of one call of generate: all that a replica has, where the memory beside training holds their
+        cache (TRL, trl/trainer/grpo_trainer.py: the prompts of a rank in one call).
+        """
+        plan = self.served[0]
+        ranks = serving_memory(self.model, plan, self.cluster.accelerator).ranks
+        room = self.cluster.accelerator.memory.usable_bytes * (self.share or 1.0)
+        fitting = [
+            (room - rank.besides_cache.value) // rank.per_request.value for rank in ranks if rank.per_request.value
+        ]
+        own = -(-int(self.count.value) // self.replicas)
+        return max(min([own, *map(int, fitting)]), 1)
 
     # ---- the completions ----
 
@@ -284,7 +301,10 @@ class Rollouts:
             parts.append(Term.of("tool waits", f.tool_wait_seconds, n_turns=n_turns, tau=self.rollout.tool_seconds))
         if self.sleeps:
             parts.append(Term.of("engine falls asleep", f.sleep_seconds, tau=SLEEP))
-        return Term.sum("rollout", *parts)
+        if self.rollout.lmbda == 1:
+            return Term.sum("rollout", *parts)
+        share = Term.of("micro-batches that generate", f.generated_share, lmbda=self.rollout.lmbda)
+        return Term.product("rollout", "seconds", share, Term.sum("rollout of every micro-batch", *parts))
 
     def _drain(self) -> list[Term]:
         import numpy as np

@@ -30,7 +30,7 @@ LARGEST = {"sequence_length": "sequence", "micro_batch_size": "micro-batch"}  # 
 HOUR, MILLION = 3600.0, 1e6
 
 # Objectives that are known by their letters.
-ABBREVIATED = {name: name.upper() for name in ("dpo", "grpo", "dapo", "rloo", "ppo", "orpo", "kto")} | {
+ABBREVIATED = {name: name.upper() for name in ("dpo", "grpo", "dapo", "rloo", "ppo", "orpo", "kto", "gkd")} | {
     "online-dpo": "online DPO"
 }
 
