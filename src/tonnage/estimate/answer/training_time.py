@@ -140,6 +140,15 @@ def _note_rollouts(step: "PostTrainingStep", question: Question) -> None:
             ranks = int(served.tensor_parallel_size)
             question.put("rollout_tensor_parallel_size", ranks, *_why_ranks(step.rollouts, ranks))
         question.put("rollout_replicas", step.rollouts.replicas, "cluster", "uses all accelerators that generate")
+        completions = int(step.rollouts.count.value)
+        if step.rollouts.replicas > completions:
+            question.warn(
+                Message(
+                    "{replicas:,} replicas generate {completions:,} completions: some have none.",
+                    replicas=step.rollouts.replicas,
+                    completions=completions,
+                )
+            )
         if "rollout_memory_share" not in question and step.rollouts.sleeps:
             why = "veRL: gpu_memory_utilization 0.5, or what training leaves"
             question.put("rollout_memory_share", step.rollouts.taken, "default", why)

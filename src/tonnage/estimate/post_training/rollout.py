@@ -42,6 +42,7 @@ SLEEP = 1.5
 # Requests of mean length that the cache of a replica should hold before more ranks share it: a choice of ours, no
 # published figure. With fewer, each pass reads all weights for a handful of tokens.
 ENOUGH = 16
+MOST_SIMULATED = 100_000  # completions of a replica: seconds of our own
 BULK = 0.9  # of the completions; the others are the tail
 BLOCK = 16  # tokens of a block of the prefix cache: vLLM, vllm/config/cache.py
 SOURCE = "estimate/load: continuous batching, one request after the other"
@@ -257,6 +258,13 @@ class Rollouts:
 
         total = int(self.count.value) * steps
         own = -(-total // self.replicas)
+        if own > MOST_SIMULATED:
+            raise MissingDatum(
+                "the time of rollouts is not estimated: a replica generates {own:,} completions, and {most:,} are "
+                "simulated at most.",
+                own=own,
+                most=MOST_SIMULATED,
+            )
         lengths = self._fullest(completions(self.rollout, own))
         lengths[-1] = max(completions(self.rollout, min(total, 1 << 16))[-1], lengths[-1])
         if not self.engine.queues:  # a batch of generate runs until its longest ends

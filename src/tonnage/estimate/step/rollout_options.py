@@ -20,6 +20,7 @@ LMBDA = 0.5  # TRL, trl/experimental/gkd/gkd_config.py
 # Completions of one prompt: TRL's num_generations of each trainer; veRL's rollout.n for PPO.
 GENERATIONS = {"grpo": 8, "dapo": 8, "rloo": 2, "online-dpo": 2, "ppo": 1, GKD: 1}
 PROMPT = 512  # tokens: data.max_prompt_length
+LONGEST_WAIT = 1_000_000  # seconds of a tool
 SIZES = (
     "prompts_per_step",
     "num_generations",
@@ -157,8 +158,10 @@ def rollout_of(
     if o.rollout_turns is not None:
         q.put("rollout_turns", turns, "given")
     if o.tool_seconds is not None:
-        if waits < 0:
-            raise InvalidPlan("{@tool_seconds} must not be negative. Got {waits}.", waits=waits)
+        if not 0 <= waits <= LONGEST_WAIT:
+            raise InvalidPlan(
+                "{@tool_seconds} must be from 0 to {most:,}. Got {waits:g}.", most=LONGEST_WAIT, waits=waits
+            )
         if turns < 2:
             raise InvalidPlan("{@tool_seconds} needs {@rollout_turns} of 2 or more. Got {turns}.", turns=turns)
         q.put("tool_seconds", waits, "given")

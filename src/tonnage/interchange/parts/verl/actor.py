@@ -131,7 +131,7 @@ def read_model(r: Reading, is_megatron: bool) -> None:
     kernels = "kernels of the model's code are estimated as transformers has them"
     for name in (f"{MODEL}use_liger", f"{MODEL}tiled_mlp.enabled", f"{MODEL}mtp.enable", f"{MODEL}mtp.enable_train"):
         r.needs_default(name, "false", "False", why=kernels)
-    if not is_megatron and "objective" in r.question:
+    if not is_megatron and r.question.get("objective", "sft") != "sft":
         _logits(r)
     r.ignore([f"{MODEL}use_fused_kernels", f"{ACTOR}use_fused_kernels", f"{ACTOR}entropy_from_logits_with_chunking"])
     r.ignore([f"{ACTOR}entropy_from_logits_chunk_size", f"{ACTOR}entropy_checkpointing"])
