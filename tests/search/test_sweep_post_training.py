@@ -1,11 +1,11 @@
-"""Sweeps of steps that generate: a row of each plan says what `train` says of it, with its rollouts and what they cost."""
+"""Sweeps of steps that generate: a row says what `train` says of its plan, with its rollouts and what they cost."""
 
 import pytest
 
 import tonnage
+from tonnage.models import read
 from tonnage.search.compare import compare
 from tonnage.search.compare.axes import axis
-from tonnage.models import read
 from tonnage.search.removed import Tally
 from tonnage.search.sweep import training
 from tonnage.search.sweep.dataset import schema_of

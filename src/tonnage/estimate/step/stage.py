@@ -320,7 +320,7 @@ class StageMemory(States):
         live = self.sizes.account(point.live, "activation")
         name = (
             "logits and loss"
-            if point.phase == "loss" or point.everything
+            if point.phase == "loss" or (point.everything and not point.operation)
             else Message("current layer ({operation})", operation=point.operation)
         )
         at_work = [Term.sum(name, *live, unit="bytes")] if live else []

@@ -154,7 +154,9 @@ def _student(r: Reading) -> None:
         r.put("lmbda", r.number("lmbda"), "lmbda")
     expect(r, ["seq_kd"], False, why="a teacher that generates is not estimated")
     if r.has("beta") and r.number("beta") in (0, 1):
-        r.notes.append(Message("The divergence is estimated with both models' mixture, which {@beta} 0 and 1 leave out."))
+        r.notes.append(
+            Message("The divergence is estimated with both models' mixture, which {@beta} 0 and 1 leave out.")
+        )
 
 
 def _generated(r: Reading) -> None:

@@ -2,7 +2,6 @@
 
 from tonnage.interchange.parts.verl.values import ACTOR, FSDP, MEGATRON, MODEL, ROLLOUT, TRANSFORMER, on, size
 from tonnage.interchange.reading import Reading
-from tonnage.kernel.message import Message
 
 OPTIMIZERS = {"adamw": "adamw", "adam": "adamw", "sgd": "sgd-momentum", "muon": "muon", "adamw8bit": "adamw-8bit"}
 
