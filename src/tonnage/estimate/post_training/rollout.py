@@ -92,9 +92,9 @@ class Rollouts:
     @cached_property
     def served(self) -> tuple[ServingPlan, int | None]:
         """The plan of a replica, and the tokens that its cache holds. Ranks: those of the tool by default, else the
-        fewest, whose cache runs enough requests; where none does, those that run most on an accelerator of a node. Where
-        training leaves too little for one longest request, or the stated share is too small, the engine takes more,
-        and training's states go to the host.
+        fewest, whose cache runs enough requests; where none does, those that run most on an accelerator of a node.
+        Where training leaves too little for one longest request, or the stated share is too small, the engine takes
+        more, and training's states go to the host.
         """
         shares = [self.share]
         if self.is_colocated:

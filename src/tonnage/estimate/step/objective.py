@@ -1,7 +1,7 @@
 """What training is for: one model on its own, or others beside it - a reference, a reward model, a critic, a teacher.
 
-Source: TRL 1.16, trl/trainer/{dpo,grpo,distillation}_trainer.py and trl/experimental/gkd/gkd_trainer.py; for PPO Ouyang2022, sec. 3.5: policy, reference,
-reward model and value function, the last of which trains too.
+Source: TRL 1.16, trl/trainer/{dpo,grpo,distillation}_trainer.py and trl/experimental/gkd/gkd_trainer.py; for PPO
+Ouyang2022, sec. 3.5: policy, reference, reward model and value function, the last of which trains too.
 """
 
 from typing import TYPE_CHECKING, Any

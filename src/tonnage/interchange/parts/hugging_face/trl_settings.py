@@ -90,7 +90,8 @@ HARMLESS = names(
 )
 KEYS = names(
     "max_length packing packing_strategy padding_free activation_offloading precompute_ref_log_probs sync_ref_model "
-    "lmbda seq_kd max_new_tokens max_completion_length use_vllm vllm_mode vllm_gpu_memory_utilization vllm_enable_sleep_mode cache_implementation "
+    "lmbda seq_kd max_new_tokens max_completion_length use_vllm vllm_mode vllm_gpu_memory_utilization "
+    "vllm_enable_sleep_mode cache_implementation "
     "cast_lm_head_to_fp32 top_entropy_quantile entropy_coef use_transformers_paged "
     "use_transformers_continuous_batching reward_model_name_or_path teacher_model_name_or_path max_seq_length"
 )
