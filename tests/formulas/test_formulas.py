@@ -96,6 +96,7 @@ def test_a_formula_is_a_docstring_and_one_expression_with_unit_and_source(name):
         "cube_mesh_share",
         "flops_utilization",
         "rollout_share",
+        "generated_share",
         "share_that_leaves",
         "share_that_stays",
         "passes",

@@ -45,6 +45,13 @@ def test_a_teacher_stands_beside_the_student():
     assert made["weights"].value == parts()["weights"].value + 2 * teacher
 
 
+def test_a_teacher_of_gkd_stands_beside_the_student_and_both_logits_are_held():
+    teacher = read("llama-3.1-8b").num_parameters()
+    tiled, whole = (parts(objective="gkd", teacher="llama-3.1-8b", loss=loss) for loss in ("tiled", None))
+    assert tiled["weights"].value == whole["weights"].value == parts()["weights"].value + 2 * teacher
+    assert whole["activations"].value > 10 * tiled["activations"].value
+
+
 def test_an_engine_that_generates_takes_its_share_of_the_memory():
     without, made = parts(objective="grpo"), parts(objective="grpo", engine_memory_share=0.3)
     usable = tonnage.train("llama-3.2-1b", on="H200-SXM-141GB").usable_bytes
@@ -57,7 +64,7 @@ def test_an_engine_that_generates_takes_its_share_of_the_memory():
         ({"method": "grpo"}, "grpo is an objective: give objective grpo."),
         ({"objective": "lora"}, "lora is a method: give method lora."),
         ({"objective": "distillation"}, "needs a teacher"),
-        ({"objective": "dpo", "teacher": "llama-3.1-8b"}, "belongs to objective distillation"),
+        ({"objective": "dpo", "teacher": "llama-3.1-8b"}, "belongs to objectives distillation, gkd"),
         ({"engine_memory_share": 0.3}, "objectives that generate"),
         ({"objective": "grpo", "engine_memory_share": 1.5}, "below 1"),
         ({"objective": "distillation", "teacher": "no-such-model"}, "teacher: "),

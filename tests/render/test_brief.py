@@ -309,6 +309,21 @@ def test_a_terminal_without_colours_gets_the_plain_text(monkeypatch, capsys, no_
     assert os.environ.get("NO_COLOR") == no_colour.get("NO_COLOR")
 
 
+@pytest.mark.parametrize(
+    ("words", "machine"),
+    [
+        ("--rollout-accelerators 4", "on 8xH100-SXM-80GB (12 GPUs: 8 train, 4 generate): full"),
+        ("", "on 8xH100-SXM-80GB (8 GPUs): full"),
+    ],
+)
+def test_the_header_says_how_many_train_and_how_many_generate(capsys, words, machine):
+    asked = f"train qwen3-0.6b --on 8xH100-SXM-80GB --objective grpo --sequence-length 1024 --no-advice {words}"
+    from tonnage.cli import main
+
+    main(asked.split())
+    assert machine in " ".join(capsys.readouterr().out.split())
+
+
 def test_the_header_names_torchtitan_only_where_its_code_runs(capsys):
     from tonnage.cli import main
 

@@ -264,16 +264,15 @@ def test_a_price_or_a_time_that_nobody_knows_is_no_number():
     spec = parse(
         {
             "models": ["llama-3.1-8b"],
-            "on": ["8xascend-910a", "8xh100"],
+            "on": ["8xascend-910a", "4xapple-m4-pro-64gb"],
             "options": {"objective": "dpo"},
             "vary": {"micro_batch_size": [1]},
         }
     )
     rows, _ = rows_of(spec)
     assert {row["cluster"] for row in rows.values()} == {0, 1}
-    assert all(
-        isnan(row["step_seconds"]) and isnan(row["step_usd"]) and row["needed_bytes"] > 0 for row in rows.values()
-    )
+    assert all(isnan(row["step_usd"]) and row["needed_bytes"] > 0 for row in rows.values())
+    assert [isnan(row["step_seconds"]) for row in rows.values()] == [False, True]
 
 
 def test_plans_that_are_left_out_are_counted_by_what_they_break():

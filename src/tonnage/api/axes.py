@@ -65,6 +65,7 @@ class Axes(TypedDict, total=False):
     rollout_turns: int | Sequence[int | None] | None
     tool_seconds: float | Sequence[float | None] | None
     ppo_epochs: int | Sequence[int | None] | None
+    lmbda: float | Sequence[float | None] | None
     beta: float | Sequence[float | None] | None
     sequence_packing: bool | Sequence[bool | None] | None
     method: str | Sequence[str | None] | None

@@ -100,8 +100,8 @@ class TrainOptions(TypedDict, total=False):
     """
     loss: str | None
     """full: all logits at once; chunked: parts of the sequence, one after the other (fsdp2); fused: Transformer
-    Engine's (megatron); tiled: TRL's, the default with objectives dpo, grpo and distillation [kind]; default:
-    full
+    Engine's (megatron); tiled: TRL's, the default with objectives dpo, grpo and distillation; full-entropy: of
+    grpo and ppo, with the entropy of each token (fsdp2) [kind]; default: full
     """
     precision: str | None
     """training recipe, such as bf16-mixed, bf16, fp32, fp8-te [recipe]; default: bf16-mixed"""
@@ -110,8 +110,8 @@ class TrainOptions(TypedDict, total=False):
     optimizer_implementation: str | None
     """of torch: fused, foreach (copies of all parameters in the step) or for-loop [kind]; default: fused"""
     objective: str | None
-    """what training is for: sft (or pre-training), dpo, online-dpo, grpo, dapo, rloo, ppo, distillation or
-    contrastive (embeddings) [name]; default: sft
+    """what training is for: sft (or pre-training), dpo, online-dpo, grpo, dapo, rloo, ppo, distillation, gkd
+    (distillation on what the student generates) or contrastive (embeddings) [name]; default: sft
     """
     negatives: int | None
     """hard negatives of a sample, beside a text and its match (objective contrastive) [sequences]; default: 0"""
@@ -120,7 +120,7 @@ class TrainOptions(TypedDict, total=False):
     (objective contrastive); default: off
     """
     teacher: str | None
-    """the model that distillation learns from [model]"""
+    """the model that distillation and gkd learn from [model]"""
     engine_memory_share: float | None
     """part of the memory that an engine takes which generates on the same accelerators (grpo, ppo, ...) [share];
     default: 0
@@ -131,7 +131,7 @@ class TrainOptions(TypedDict, total=False):
     """
     num_generations: int | None
     """completions of one prompt (grpo, rloo, dapo, ppo) [completions]; default: 8 with grpo and dapo, 2 with rloo
-    and online-dpo, 1 with ppo
+    and online-dpo, 1 with ppo and gkd
     """
     prompt_length: int | None
     """mean tokens of a prompt, with an objective that generates [tokens]; default: 512, at most half of the sequence"""
@@ -146,7 +146,9 @@ class TrainOptions(TypedDict, total=False):
     token ended the completion with the same probability
     """
     rollout_engine: str | None
-    """what generates the completions: vllm, sglang, or hf (the model's own generate) [engine]; default: vllm"""
+    """what generates the completions: vllm, sglang, or hf (the model's own generate) [engine]; default: vllm; hf
+    with gkd
+    """
     rollout_engine_version: str | None
     """release of the rollout engine, such as 0.11 [version]; default: the newest known"""
     rollout_accelerators: int | None
@@ -154,9 +156,13 @@ class TrainOptions(TypedDict, total=False):
     generation runs on those that train
     """
     rollout_tensor_parallel_size: int | None
-    """ranks that share each matrix of the rollout engine [ranks]; default: the fewest that hold the model"""
+    """ranks that share each matrix of the rollout engine [ranks]; default: the tool's own, or the fewest whose cache
+    runs enough requests
+    """
     rollout_max_num_seqs: int | None
-    """requests that a replica of the rollout engine runs at once, at most [requests]; default: the engine's own"""
+    """requests that a replica of the rollout engine runs at once, at most [requests]; default: the engine's own;
+    with hf all completions, with gkd those of a micro-batch
+    """
     rollout_memory_share: float | None
     """part of the memory that the rollout engine takes while it generates, where it sleeps while training runs
     [share]; default: 0.5, or what training leaves
@@ -175,6 +181,8 @@ class TrainOptions(TypedDict, total=False):
     """seconds that a tool takes between two turns [seconds]; default: 0"""
     ppo_epochs: int | None
     """how often a step trains on its rollouts (num_iterations of TRL's GRPO) [epochs]; default: 1"""
+    lmbda: float | None
+    """share of the micro-batches whose completions the student generates (gkd) [share]; default: 0.5"""
     beta: float | None
     """coefficient of the KL divergence: above 0 a reference model is held and run (grpo, dapo, rloo, ppo) [factor];
     default: 0 with grpo and dapo, 0.05 with rloo and ppo

@@ -9,6 +9,12 @@ def rollouts_per_step(n_prompts, G):
     return n_prompts * G
 
 
+@formula(unit="", source="TRL, trl/experimental/gkd/gkd_trainer.py: training_step generates with probability lmbda")
+def generated_share(lmbda):
+    """Share of the micro-batches whose completions the student generates."""
+    return lmbda
+
+
 @formula(
     unit="updates",
     source="Ouyang2022, sec. 3.5: PPO; veRL, verl/trainer/config/ppo_trainer.yaml: ppo_epochs, ppo_mini_batch_size",

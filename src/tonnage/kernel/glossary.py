@@ -118,6 +118,7 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("tau_m", "prompt_seconds", "seconds", "time of a forward pass that has prompts"),
         Symbol("n_prompts", "prompts_per_step", "prompts", "prompts of one step of reinforcement learning"),
         Symbol("G", "num_generations", "completions", "completions of one prompt"),
+        Symbol("lmbda", "lmbda", "", "share of the micro-batches whose completions the student generates"),
         Symbol("n_turns", "rollout_turns", "turns", "turns of a rollout that calls tools"),
         Symbol("n_tensors", "num_tensors", "tensors", "tensors of a model, each expert's by itself"),
         Symbol("kappa_loop", "loop_factor", "", "seconds of a phase of reinforcement learning over its kernels"),

@@ -28,6 +28,8 @@ TRAINING_RUNTIMES.add(
         listed=5,
         options=(*DeepSpeedSettings.__struct_fields__, "context_parallel_method"),
         takes_objectives=True,
+        # openrlhf 0.11.2, openrlhf/models/actor.py: forward
+        untiled_losses={"full": "wide log-probabilities"},
         liger=training_runtime("transformers").liger,  # the Trainer's use_liger_kernel
         # stands for the stages below 2, which are said: there is no file of 0, and zero1 has one micro-batch a step,
         # which no other number can stand beside

@@ -62,6 +62,8 @@ NEWEST = TrainingRuntime(
     own=Titan(),
     loss="by framework",
     losses=("full", "chunked"),
+    # verl 0.9.1, verl/workers/engine/fsdp/transformer_impl.py: prepare_model_outputs, without use_fused_kernels
+    untiled_losses={"full": "gradient in logits", "full-entropy": "gradients beside logits"},
     logits_split=True,
     # ChunkedLossWrapper.Config.num_chunks, along the sequence; _chunk_local refuses lengths that they do not divide
     loss_chunks=8,

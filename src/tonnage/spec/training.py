@@ -55,7 +55,7 @@ class Tuning(Struct, frozen=True, kw_only=True):
 class PostTraining(Struct, frozen=True, kw_only=True):
     """What training is for, and what runs beside the model for it."""
 
-    #: sft (or pre-training), dpo, online-dpo, grpo, dapo, rloo, ppo or distillation.
+    #: sft (or pre-training), dpo, online-dpo, grpo, dapo, rloo, ppo, distillation, gkd or contrastive.
     objective: str = "sft"
     #: Models that run beside and do not train (reference, teacher, ...), each with its parameters.
     models_beside: tuple[tuple[str, int], ...] = ()
@@ -90,8 +90,12 @@ class Rollout(Struct, frozen=True, kw_only=True):
     rollout_engine_version: str = ""
     #: Accelerators that generate and do not train; 0: those that train generate, too.
     rollout_accelerators: int = 0
-    #: Ranks that share each matrix of the engine; None: the fewest that hold the model.
+    #: Ranks that share each matrix of the engine; None: the tool's own number, or the fewest that run enough requests.
     rollout_tensor_parallel_size: int | None = None
+    #: Ranks of an engine by default of the tool that is named; 0: no tool, or it has no default.
+    usual_rollout_ranks: int = 0
+    #: Where that default stands.
+    usual_rollout_source: str = ""
     #: Requests that a replica of the engine runs at once; None: the engine's own limit.
     rollout_max_num_seqs: int | None = None
     #: Part of the memory that an engine takes which sleeps while training runs; None: half, or what training leaves.
@@ -106,6 +110,8 @@ class Rollout(Struct, frozen=True, kw_only=True):
     tool_seconds: float = 0
     #: How often a step trains on its rollouts.
     ppo_epochs: int = 1
+    #: Share of the micro-batches that have completions of the student; others have texts that are there.
+    lmbda: float = 1.0
     #: Whether completions are packed into micro-batches, not padded to the longest.
     sequence_packing: bool = False
 

@@ -8,13 +8,13 @@ Triton kernels and fp32 sums, which allocate nothing on a GPU, left out), beside
 import pytest
 
 import tonnage
-from tonnage.estimate.layers.losses import divergence, log_probabilities
+from tonnage.estimate.layers.losses import LOSSES, divergence, log_probabilities
 from tonnage.estimate.memory import training_memory
 from tonnage.estimate.plan_columns import needed_bytes
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.models import read
 from tonnage.spec import TrainingPlan
-from tonnage.tape import Code, Held, Setting, Types, layer
+from tonnage.tape import TOKEN, Code, Held, Setting, Types, layer
 
 H, TEACHER, V = 64, 128, 100_000
 TILE = 32_768  # logits
@@ -80,6 +80,56 @@ def test_the_tape_agrees_with_the_functions_of_trl(asked, measured):
     forward, kept, backward = moments(*asked)
     assert (forward, backward) == pytest.approx((measured[0], measured[2]), rel=1e-3)
     assert kept == pytest.approx(measured[1], rel=0.03)  # results of a few bytes a token, which the caller holds
+
+
+# ---- losses of logits that are all there ----
+
+
+def loss_of(name, tokens, width=2):
+    """(forward, kept, backward) of one of LOSSES of V logits a token, whose own type is of this width, beyond them."""
+    code = Code(Setting(types=Types(width, width, False)))
+
+    def run(x):
+        return LOSSES[name](code, code.linear("head", x, [Held(V * H, "vocab")], V, TOKEN, is_module=False))
+
+    made = layer(code, run, H, width)
+    forward, backward = (
+        max((total(each.live, tokens) for each in made.moments if each.forward is which), default=0)
+        for which in (True, False)
+    )
+    return forward, sum(each.bytes for each in made.kept) * tokens, backward
+
+
+def test_gradients_take_the_place_of_verl_s_logits():
+    tokens, logits, own = 512, 512 * V * 2, 512 * 2 * H
+    _, kept, backward = loss_of("gradient in logits", tokens)
+    assert kept == logits + own + 3 * 4 * tokens
+    assert logits < backward < 1.5 * logits
+
+
+def test_an_entropy_keeps_the_logits_beside_two_gradients():
+    # torch 2.13, torch.compile of verl 0.9.1's entropy_from_logits under autocast: of its saved tensors only the
+    # logits, in bf16, are as wide as the vocabulary.
+    tokens, logits = 512, 512 * V * 2
+    _, kept, backward = loss_of("gradients beside logits", tokens)
+    assert kept == loss_of("gradient in logits", tokens)[1]
+    assert 3 * logits < backward < 3.1 * logits
+
+
+def test_openrlhf_keeps_logits_in_fp32():
+    tokens, logits = 512, 512 * V * 4
+    _, kept, backward = loss_of("wide log-probabilities", tokens)
+    assert logits < kept < 1.01 * logits
+    assert 2 * logits < backward < 2.1 * logits
+
+
+def test_a_generalized_divergence_holds_seventeen_copies_of_the_logits():
+    # torch 2.13, torch.distributed._tools.mem_tracker over TRL 1.16's generalized_jsd_loss, beta 0.5: bytes a logit
+    tokens, logit = 512, 512 * V
+    forward, kept, backward = loss_of("generalized divergence", tokens)
+    assert forward / logit == pytest.approx(68 + 2, rel=0.01)  # and the logits in 16 bit, which the tape holds on to
+    assert kept / logit == pytest.approx(28, rel=0.01)
+    assert backward / logit == pytest.approx(48, rel=0.01)
 
 
 # ---- in an answer ----

@@ -140,6 +140,50 @@ def test_the_models_own_generate_runs_until_its_longest_completion_ends():
     assert float(own.rollouts.term.value) > float(step().rollouts.term.value)
 
 
+def test_a_rank_generates_all_its_completions_at_once():
+    # TRL 1.16, trl/trainer/grpo_trainer.py: generate is called once for the prompts of a rank
+    assert step(rollout_engine="hf").rollouts.policy.max_num_seqs == 256 // 8
+    assert step(rollout_engine="hf", rollout_max_num_seqs=4).rollouts.policy.max_num_seqs == 4
+
+
+def gkd(**said):
+    base = {name: BASE[name] for name in ("recompute", "max_completion_length", "mean_completion_length")}
+    model, machine = read("qwen3-0.6b"), cluster("8xH100-SXM-80GB")
+    asked = {**base, "objective": "gkd", "teacher": "qwen3-1.7b", "micro_batch_size": 2, "num_microbatches": 2, **said}
+    return PostTrainingStep(model, training_plan(model, machine, TrainingOptions(**asked), Question()), machine)
+
+
+def test_the_student_of_gkd_generates_in_a_share_of_the_micro_batches():
+    # TRL 1.16, trl/experimental/gkd: training_step draws for each micro-batch; lmbda is 0.5 where nobody says it
+    seconds = {share: float(gkd(lmbda=share).rollouts.term.value) for share in (0.25, 0.5, 1.0)}
+    assert seconds[0.25] * 4 == pytest.approx(seconds[1.0]) == pytest.approx(seconds[0.5] * 2)
+    assert float(gkd().rollouts.term.value) == pytest.approx(seconds[0.5])
+
+
+def test_the_teacher_of_gkd_runs_forward_over_every_row():
+    names = list(gkd().parts)
+    assert names == ["rollout", "weights to the engine", "forward pass, teacher", "update"]
+
+
+def test_each_micro_batch_of_gkd_generates_for_itself():
+    one = gkd()
+    assert one.plan.rollout.rollout_engine == "transformers"
+    assert one.rollouts.policy.max_num_seqs == 2
+
+
+def test_a_tool_s_own_ranks_generate_where_their_cache_runs_enough():
+    # veRL, verl/trainer/config/rollout/rollout.yaml: tensor_model_parallel_size 2; OpenRLHF and TRL: 1
+    ranks = {tool: int(step(runtime=tool).rollouts.served[0].tensor_parallel_size) for tool in ("verl", "openrlhf")}
+    assert ranks == {"verl": 2, "openrlhf": 1}
+
+
+def test_ranks_that_starve_the_cache_are_not_taken():
+    said = {"model": "llama-3.1-70b", "on": "4x8xH100-SXM-80GB", "global_batch_size": 1024}
+    few, usual = step(**said, rollout_tensor_parallel_size=4), step(**said, runtime="verl")
+    assert few.rollouts.requests_at_once < 16 <= usual.rollouts.requests_at_once
+    assert int(usual.rollouts.served[0].tensor_parallel_size) == 8
+
+
 def test_packed_completions_train_faster_than_padded_ones():
     padded, packing = step(), step(sequence_packing=True)
     assert packing.parts["update"].value < padded.parts["update"].value
@@ -198,6 +242,10 @@ def test_training_states_that_do_not_fit_beside_the_engine_go_to_the_host():
         ({"prompts_per_step": 3}, "multiple of the global batch"),
         ({"num_generations": 3}, "multiple of"),
         ({"tool_seconds": 2.0}, "rollout.turns"),
+        ({"tool_seconds": 1e300, "rollout_turns": 2}, "from 0 to 1,000,000"),
+        ({"lmbda": 0.5}, "belongs to objective gkd"),
+        ({"objective": "gkd", "teacher": "qwen2.5-1.5b", "lmbda": 0.0}, "the objective is distillation"),
+        ({"rollout_engine": "hf", "rollout_accelerators": 8}, "runs where the model trains"),
         ({"rollout_engine": "mlx"}, "rollout engine"),
         ({"objective": "online-dpo", "num_generations": 4}, "must be 2"),
         ({"objective": "online-dpo", "beta": 0.1}, "belongs to objectives"),

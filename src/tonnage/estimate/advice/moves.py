@@ -308,7 +308,7 @@ class _Search:
             unsaid = [picks for picks, settled in fitting if not can_be_said(settled)]
             if not unsaid:
                 return [(picks, settled, paid_of(settled)) for picks, settled in fitting]
-            self._known |= dict.fromkeys(unsaid)  # they are no moves: others may be
+            self._known |= dict.fromkeys(tuple(sorted(picks)) for picks in unsaid)  # no moves: others may be
 
     def fits(self, picks: Picks) -> bool:
         settled = self.ask(picks)

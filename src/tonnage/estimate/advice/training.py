@@ -13,6 +13,7 @@ from tonnage.estimate.advice.chosen import chosen_of, free_ladders, given_option
 from tonnage.estimate.advice.faster import faster
 from tonnage.estimate.advice.moves import Changes, Ladder, Suggestions, Values, best_moves, cheapest, paid
 from tonnage.estimate.bands import highest
+from tonnage.estimate.layers.losses import HOLD_LOGITS
 from tonnage.estimate.memory import TrainingMemory
 from tonnage.estimate.options.framework_options import OFFLOADS
 from tonnage.estimate.options.lighter import lighter_kernels
@@ -155,6 +156,8 @@ def _free(run: RunChanges) -> Iterator[Ladder]:
     for name, values in lighter_kernels(plan.runtime):
         if now[name] == default[name] and now[name] not in values:
             yield _ladder(name, values)
+    if plan.loss in runtime.untiled_losses and plan.post_training.objective in HOLD_LOGITS:
+        yield _ladder("loss", ("tiled",))
     if plan.tensor_parallel_size > 1 and runtime.sequence_parallel and not plan.sequence_parallel:
         yield _ladder("sequence_parallel", (True,))
     yield _ladder("zero_stage", [stage for stage in runtime.zero_stages if stage > plan.zero_stage])

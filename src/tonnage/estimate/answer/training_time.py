@@ -9,6 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
+from tonnage.documents.question import Origin
 from tonnage.documents.run import InTimeDocument, RunDocument
 from tonnage.estimate.bands import highest
 from tonnage.estimate.inputs import Question, Unread, today
@@ -29,6 +30,7 @@ from tonnage.runtimes import narrow_runtimes, training_runtime
 from tonnage.spec import Cluster, TrainingPlan
 
 if TYPE_CHECKING:  # of whole runs, which an answer about a step imports none of
+    from tonnage.estimate.post_training.rollout import Rollouts
     from tonnage.estimate.post_training.step import PostTrainingStep
     from tonnage.estimate.run.run import InTime, SecondsOf
 
@@ -135,13 +137,18 @@ def _note_rollouts(step: "PostTrainingStep", question: Question) -> None:
     if step.generates:
         served, _ = step.rollouts.served
         if "rollout_tensor_parallel_size" not in question:
-            question.put(
-                "rollout_tensor_parallel_size",
-                int(served.tensor_parallel_size),
-                "default",
-                "the fewest ranks that hold the model and the longest completion",
-            )
+            ranks = int(served.tensor_parallel_size)
+            question.put("rollout_tensor_parallel_size", ranks, *_why_ranks(step.rollouts, ranks))
         question.put("rollout_replicas", step.rollouts.replicas, "cluster", "uses all accelerators that generate")
+        completions = int(step.rollouts.count.value)
+        if step.rollouts.replicas > completions:
+            question.warn(
+                Message(
+                    "{replicas:,} replicas generate {completions:,} completions: some have none.",
+                    replicas=step.rollouts.replicas,
+                    completions=completions,
+                )
+            )
         if "rollout_memory_share" not in question and step.rollouts.sleeps:
             why = "veRL: gpu_memory_utilization 0.5, or what training leaves"
             question.put("rollout_memory_share", step.rollouts.taken, "default", why)
@@ -177,6 +184,21 @@ def _note_rollouts(step: "PostTrainingStep", question: Question) -> None:
             objective=plan.post_training.objective,
         )
     )
+
+
+def _why_ranks(rollouts: "Rollouts", ranks: int) -> tuple[Origin, str]:
+    """Where the ranks of an engine come from, and why they were taken."""
+    usual, requests = rollouts.rollout.usual_rollout_ranks, rollouts.requests_at_once
+    if usual == ranks:
+        return "runtime", rollouts.rollout.usual_rollout_source
+    if requests is None or rollouts.runs_enough:
+        why = Message("the fewest ranks that hold the model and run enough requests at once")
+    else:
+        why = Message("no number of ranks runs enough requests at once: {requests} run with these", requests=requests)
+    if not usual:
+        return "default", why
+    own = Message("{source} runs too few requests", source=rollouts.rollout.usual_rollout_source)
+    return "default", joined("; ", (own, why))
 
 
 def _notes(timing: Timing, memory: TrainingMemory) -> Iterator[str]:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Block, Model, style_of
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.layers import layers as tapes
-from tonnage.estimate.layers.losses import KINDS
+from tonnage.estimate.layers.losses import HOLD_LOGITS, KINDS, LOG_PROBABILITIES, WHOLE
 from tonnage.estimate.plan.rule import Rule
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import RULES
@@ -33,7 +33,7 @@ from tonnage.kernel.registry import Registry, unknown
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import TRAINING_RECIPES
 from tonnage.ops import Attention
-from tonnage.runtimes import TrainingRuntime
+from tonnage.runtimes import PEFT_CODE, TrainingRuntime
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.tape import TOKEN, Account, Extent, Layer, Setting, Types
 
@@ -245,8 +245,8 @@ class Framework:
         """What comes after the layers, on the last stage."""
         if not (stage.is_last and stage.after):
             return None
-        if self.plan.loss == "tiled":
-            return self.tiled_loss(stage)
+        if kind := self.loss_of_objective:
+            return self.objective_loss(stage, kind)
         chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
         return tapes.loss_layer(
             stage.after,
@@ -257,9 +257,23 @@ class Framework:
             self.runtime.logits_split,
         )
 
-    def tiled_loss(self, stage: Stage) -> Layer:
-        """The loss under TRL, whose losses take the logits tile by tile, whatever runs the model."""
-        kind, teacher = KINDS[self.plan.post_training.objective], self.plan.post_training.teacher_hidden_size
+    @property
+    def loss_of_objective(self) -> str:
+        """The loss of post-training, whatever runs the model: TRL's take the logits tile by tile, those of tools of
+        reinforcement learning hold them; empty where the loss is the framework's own.
+        """
+        plan = self.plan
+        objective = plan.post_training.objective
+        if plan.loss == "tiled":
+            return KINDS.get(objective, LOG_PROBABILITIES)
+        if objective in WHOLE and plan.model_code == PEFT_CODE:
+            return WHOLE[objective]
+        is_untiled = objective in HOLD_LOGITS and plan.model_code == PEFT_CODE
+        return self.runtime.untiled_losses.get(plan.loss, "") if is_untiled else ""
+
+    def objective_loss(self, stage: Stage, kind: str) -> Layer:
+        """The layer of a loss of post-training."""
+        teacher = self.plan.post_training.teacher_hidden_size
         return tapes.loss_layer(
             stage.after, self.step.setting, self.step.model.hidden_size, kind, 1, logits_split=False, teacher=teacher
         )

@@ -234,7 +234,7 @@ class DeepSpeed(Framework):
 
     def loss(self, stage: Stage) -> Layer | None:
         plan, model = self.plan, self.step.model
-        if not (plan.kernels.liger and stage.is_last and stage.after) or plan.loss == "tiled":
+        if not (plan.kernels.liger and stage.is_last and stage.after) or self.loss_of_objective:
             return super().loss(stage)
         sequence = first_of(plan.sequence_length) // first_of(plan.context_parallel_size)
         parts = liger_parts(model, int(sequence * first_of(plan.micro_batch_size)))

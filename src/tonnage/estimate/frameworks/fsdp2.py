@@ -128,8 +128,8 @@ class Fsdp2(Compiled):
     def loss(self, stage: Stage) -> Layer | None:
         if not (stage.is_last and stage.after):
             return None
-        if self.plan.loss == "tiled":
-            return self.tiled_loss(stage)
+        if kind := self.loss_of_objective:
+            return self.objective_loss(stage, kind)
         chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
         return tapes.loss_layer(
             stage.after,

@@ -81,8 +81,8 @@ class Transformers(Framework):
     def loss(self, stage: Stage) -> Layer | None:
         if not (stage.is_last and stage.after):
             return None
-        if self.plan.loss == "tiled":
-            return self.tiled_loss(stage)
+        if objective := self.loss_of_objective:
+            return self.objective_loss(stage, objective)
         kind, parts = self.loss_kind()
         return tapes.loss_layer(
             stage.after, self.step.setting, self.step.model.hidden_size, kind, parts, logits_split=False

@@ -169,6 +169,78 @@ def liger(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Tensor:
     return out
 
 
+# ---- Log-probabilities of logits that are all there, as reinforcement learning takes them where no kernel fuses the
+# product with the head. flash-attn, ops/triton/cross_entropy.py: a logarithm a token stays beside the logits.
+
+
+def gradient_in_logits(code: Code, logits: Tensor) -> Tensor:
+    """veRL without fused kernels (utils/torch_functional.py: logprobs_from_logits, inplace_backward): gradients take
+    the place of the logits, which stay in the type of the product.
+    """
+    return _log_probabilities(code, logits, gradients=0)
+
+
+def gradients_beside_logits(code: Code, logits: Tensor) -> Tensor:
+    """The same with an entropy in the loss (entropy_coeff, calculate_entropy): the compiled entropy keeps the logits
+    too (utils/torch_functional.py: entropy_from_logits), so that the gradients of both stand beside them.
+    """
+    return _log_probabilities(code, logits, gradients=2)
+
+
+def wide_log_probabilities(code: Code, logits: Tensor) -> Tensor:
+    """OpenRLHF (models/actor.py, models/utils.py: log_probs_from_logits): an fp32 copy replaces the logits, and its
+    gradients stand beside it.
+    """
+    wide = code.to(logits, 4)
+    code.mark()
+    return _log_probabilities(code, wide, gradients=1)
+
+
+def _log_probabilities(code: Code, logits: Tensor, *, gradients: int) -> Tensor:
+    """`gradients`: tensors of the size of the logits that backward makes and sums; 0: they take the logits' place."""
+    out, rows = code.new(0, 4, logits.extent), code.new(3, 4, TOKEN)
+    storage, elements, width, extent = logits.storage, logits.elements, logits.width, logits.extent
+
+    def derivative(_: object) -> list[Tensor]:
+        if not gradients:
+            return [Tensor(storage, elements, width, extent, None, True)]
+        made = [code.new(elements, width, extent) for _ in range(gradients)]
+        code.mark()
+        return made[:1]
+
+    code.note("cross_entropy", [out], [logits], [logits, rows], derivative)
+    return out
+
+
+# Tensors of the size of the logits in fp32: at the peak of the forward pass beside both models' logits, kept for
+# backward, and made by it. torch 2.13, torch.distributed._tools.mem_tracker.MemTracker over generalized_jsd_loss of
+# TRL 1.16 with its beta of 0.5: 68, 28 and 48 bytes a logit.
+AT_WORK, KEPT, IN_BACKWARD = 15, 7, 5
+
+
+def generalized_divergence(code: Code, logits: Tensor) -> Tensor:
+    """GKDTrainer (TRL, trl/experimental/gkd/gkd_trainer.py: generalized_jsd_loss): student's and teacher's logits in
+    fp32, as accelerate hands them out, their logarithms, the mixture of both and two divergences.
+    """
+    wide = code.to(logits, 4)
+    shape = wide.elements, wide.width, wide.extent
+    teacher = code.like(wide)
+    at_work = [code.like(wide) for _ in range(AT_WORK)]
+    code.mark()
+    del at_work
+    kept, out = [code.like(wide) for _ in range(KEPT)], code.new(0, 4, wide.extent)
+    code.mark()
+    del teacher
+
+    def derivative(_: object) -> list[Tensor]:
+        made = [code.new(*shape) for _ in range(IN_BACKWARD)]
+        code.mark()
+        return made[:1]
+
+    code.note("generalized_divergence", [out], [wide], list(kept), derivative)
+    return out
+
+
 UPCAST_IN_MODEL = ("shifted in the model",)  # the model gives logits in fp32, and their 16-bit original goes
 # Others are added by the frameworks that have them.
 FUSED = {"liger": liger}
@@ -185,6 +257,10 @@ LOSSES = {
     "loss-parallel": loss_parallel,
     "compiled": compiled,
     "sharded": sharded,
+    "gradient in logits": gradient_in_logits,
+    "gradients beside logits": gradients_beside_logits,
+    "wide log-probabilities": wide_log_probabilities,
+    "generalized divergence": generalized_divergence,
 }
 
 
@@ -334,9 +410,15 @@ def contrastive(code: Code, x: Tensor) -> Tensor:
     return out
 
 
-TILED: dict[str, Loss] = {"log-probabilities": log_probabilities, "divergence": divergence}
+LOG_PROBABILITIES = "log-probabilities"
+TILED: dict[str, Loss] = {LOG_PROBABILITIES: log_probabilities, "divergence": divergence}
+# Objectives whose loss is of log-probabilities, which tools compute of logits that are all there: PPO's always.
+HOLD_LOGITS = ("dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo")
 KINDS = {
     CONTRASTIVE: CONTRASTIVE,
-    **dict.fromkeys(("dpo", "online-dpo", "grpo", "dapo", "rloo"), "log-probabilities"),
+    **dict.fromkeys(HOLD_LOGITS[:-1], LOG_PROBABILITIES),
     "distillation": "divergence",
+    "gkd": "divergence",
 }
+# Objectives whose usual trainer holds all logits, and their loss then.
+WHOLE = {"gkd": "generalized divergence"}

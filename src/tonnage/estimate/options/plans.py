@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
 from tonnage.estimate.frameworks.base import PlanRequest
 from tonnage.estimate.inputs import Origin, Question, own_of
-from tonnage.estimate.layers.losses import CONTRASTIVE, KINDS, LOGITS, TOKENS
+from tonnage.estimate.layers.losses import CONTRASTIVE, HOLD_LOGITS, KINDS, LOGITS, TOKENS, WHOLE
 from tonnage.estimate.options.framework_options import (
     framework_options,
     offload_options,
@@ -29,7 +29,7 @@ from tonnage.estimate.step.objective import objective_of
 from tonnage.estimate.step.pipeline_layout import said_chunks
 from tonnage.estimate.step.rollout_options import generates, rollout_of, stated_length
 from tonnage.kernel.errors import InvalidInput, InvalidPlan
-from tonnage.kernel.message import Message, joined, listed, renamed
+from tonnage.kernel.message import OR, Message, joined, listed, renamed
 from tonnage.kernel.registry import unknown
 from tonnage.numerics.optimizers import optimizer
 from tonnage.numerics.precisions import TRAINING_RECIPES, Recipe, te_recipe
@@ -64,7 +64,9 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
         return _on_runtime(model, cluster, options, question)
     plan = _on_runtime(model, cluster, run.options, question)
     note_tool(run, plan.runtime, question)
-    return plan
+    if not run.tool.rollout_ranks or not plan.rollout.prompts_per_step:
+        return plan
+    return plan.with_fields(usual_rollout_ranks=run.tool.rollout_ranks, usual_rollout_source=run.tool.rollout_source)
 
 
 def _on_runtime(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
@@ -215,7 +217,7 @@ def _rollout(
     if not generates(objective):
         return Rollout()
     batch = sizes["micro_batch_size"] * sizes["count"] * sizes["data_parallel_size"]
-    return rollout_of(objective, runtime, sizes["sequence_length"], batch, o, q)
+    return rollout_of(objective, runtime, sizes["sequence_length"], sizes["micro_batch_size"], batch, o, q)
 
 
 def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
@@ -406,24 +408,30 @@ def _dropout_of(model: Model) -> tuple[bool, bool, str]:
 
 def _loss(facts: Facts, model_code: str, sizes: dict[str, int], o: TrainingOptions, q: Question) -> str:
     runtime = facts.runtime
-    if o.objective in KINDS and model_code == PEFT_CODE:
+    holds_logits = o.objective in HOLD_LOGITS and bool(runtime.untiled_losses)
+    if (o.objective in KINDS or holds_logits) and model_code == PEFT_CODE:
         of_scores = Message("scores of embeddings, without logits")
+        untiled = tuple(runtime.untiled_losses) if holds_logits else ("full",) if o.objective in WHOLE else ()
         chosen = q.take(
             "loss",
             o.loss,
-            "tiled",
+            "tiled" if o.objective in KINDS and o.objective not in WHOLE else "full",
             "default",
             of_scores
             if o.objective == CONTRASTIVE
+            else "all logits at once"
+            if o.objective not in KINDS or o.objective in WHOLE
             else Message("TRL's own: {tokens:,} tokens and {logits:,} logits at once", tokens=TOKENS, logits=LOGITS),
         )
-        if chosen != "tiled":
+        if chosen not in ("tiled", *untiled):
             raise InvalidPlan(
-                "TRL takes the loss of objective {objective} tile by tile: loss must be tiled. Got {chosen}.",
+                "the loss of objective {objective} under {runtime} must be {able}. Got {chosen}.",
                 objective=o.objective,
+                runtime=runtime.name,
+                able=listed(("tiled", *untiled), OR),
                 chosen=chosen,
             )
-        return "tiled"
+        return str(chosen)
     if o.loss == "tiled":
         raise InvalidPlan(
             "a tiled loss is TRL's, of objectives {kinds} on models of transformers: loss must be {losses}.",

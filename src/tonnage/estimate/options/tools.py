@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question, own_of
 from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step.rollout_options import generates
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.runtimes import has_training_runtime, training_runtime
 from tonnage.runtimes.parts.tools import Tool, peft_targets, runtime_needed, runtime_of, tool_named
@@ -89,10 +90,13 @@ def _defaults(tool: Tool, runtime: str, model: Model, cluster: Cluster, o: Train
         found["data_loader_workers"] = tool.data_loader_workers
     if o.method in ADAPTERS:
         found |= _adapters(tool, model)
-    if tool.sequence_length:
+    says_length = generates(o.objective or "sft") and o.max_completion_length is not None
+    if tool.sequence_length and not says_length:
         found["sequence_length"] = min(tool.sequence_length, model.context or tool.sequence_length)
     if tool.checkpoints is not None:
         found["recompute"] = "full" if tool.checkpoints else "none"
+    if tool.rollout_loss and generates(o.objective or "sft"):
+        found["loss"] = tool.rollout_loss
     if o.global_batch_size is None:
         found |= _batch(tool, cluster, o)
     return found

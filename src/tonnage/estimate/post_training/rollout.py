@@ -15,6 +15,7 @@ from tonnage.estimate.plan.validity import shares_heads
 from tonnage.estimate.post_training.lengths import completions
 from tonnage.estimate.post_training.measured import OVERHEADS
 from tonnage.estimate.post_training.overheads import Overheads
+from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving_time.forward_pass import PassTime
 from tonnage.estimate.serving_time.times import Drafted, pass_time, policy, pool_tokens
@@ -38,6 +39,10 @@ LOG_PROBABILITY = 1 / 13_583 - 1 / 18_645
 # Seconds that vLLM takes to free its memory before training: TRL, issue 4086, the log of an engine that falls asleep,
 # 1.46, 1.50 and 1.60 s. NeMo RL times it as part of the rollout (nemo_rl/algorithms/grpo.py: finish_generation).
 SLEEP = 1.5
+# Requests of mean length that the cache of a replica should hold before more ranks share it: a choice of ours, no
+# published figure. With fewer, each pass reads all weights for a handful of tokens.
+ENOUGH = 16
+MOST_SIMULATED = 100_000  # completions of a replica: seconds of our own
 BULK = 0.9  # of the completions; the others are the tail
 BLOCK = 16  # tokens of a block of the prefix cache: vLLM, vllm/config/cache.py
 SOURCE = "estimate/load: continuous batching, one request after the other"
@@ -86,20 +91,27 @@ class Rollouts:
 
     @cached_property
     def served(self) -> tuple[ServingPlan, int | None]:
-        """The plan of a replica, and the tokens that its cache holds: the fewest tensor ranks that hold the model and a
-        longest request. Where training leaves too little, or the stated share is too small, the engine takes more, and
-        training's states go to the host.
+        """The plan of a replica, and the tokens that its cache holds. Ranks: those of the tool by default, else the
+        fewest, whose cache runs enough requests; where none does, those that run most on an accelerator of a node.
+        Where training leaves too little for one longest request, or the stated share is too small, the engine takes
+        more, and training's states go to the host.
         """
         shares = [self.share]
         if self.is_colocated:
             shares += [share for share in (TURNS_SHARE, FULL_SHARE) if share > (self.share or 0)]
         for share in shares:
+            able = []
             for ranks in self._ranks():
                 plan = self._plan(ranks, share)
                 memory = serving_memory(self.model, plan, self.cluster.accelerator)
                 pool = self._pool(plan, memory, share)
-                if pool is None or pool >= self._longest:
+                if pool is not None and pool < self._longest:
+                    continue
+                if self._missing(plan, pool) <= 0:
                     return plan, pool
+                able.append((plan, pool))
+            if able:
+                return max(able, key=self._requests_of_accelerator)
         raise MissingDatum(
             "the time of rollouts is not estimated: no replica of {engine} on {cluster} holds the model and one "
             "completion of {tokens:,} tokens.",
@@ -107,6 +119,32 @@ class Rollouts:
             cluster=self.cluster.name,
             tokens=int(self._longest),
         )
+
+    @property
+    def requests_at_once(self) -> int | None:
+        """Requests of mean length that the cache of a replica holds; None: as many as there are."""
+        pool = self.served[1]
+        return None if pool is None else int(pool // self._mean)
+
+    @property
+    def runs_enough(self) -> bool:
+        """Whether the cache of a replica holds as many requests as it should run."""
+        return self._missing(*self.served) <= 0
+
+    def _missing(self, plan: ServingPlan, pool: int | None) -> float:
+        """Tokens of cache that a replica lacks for the requests of mean length that it has to run, up to ENOUGH."""
+        if pool is None:
+            return 0.0
+        own = -(-int(self.count.value) // int(plan.data_parallel_size))
+        limits = batch_limits(self.engine, plan, self.cluster.accelerator)
+        return min(own, int(limits.requests), ENOUGH) * self._mean - pool
+
+    def _requests_of_accelerator(self, able: tuple[ServingPlan, int | None]) -> tuple[bool, float, float]:
+        """Requests that one accelerator of a replica runs at once; ranks of one node before those of several."""
+        plan, pool = able
+        ranks = int(plan.tensor_parallel_size)
+        requests = (pool or 0) // self._mean
+        return ranks <= self.cluster.accelerators_per_node, requests / ranks, -ranks
 
     @cached_property
     def taken(self) -> float:
@@ -118,10 +156,16 @@ class Rollouts:
     def _longest(self) -> float:
         return float(self.rollout.prompt_length + self.rollout.max_completion_length)
 
+    @property
+    def _mean(self) -> float:
+        return float(self.rollout.prompt_length + self.rollout.mean_completion_length)
+
     def _ranks(self) -> list[int]:
+        """Ranks of an engine in the order in which they are tried: those of the tool first."""
         size, stated = self.cluster.size, self.rollout.rollout_tensor_parallel_size
         if stated is None:
-            return [t for t in (2**k for k in range(size.bit_length())) if not size % t and shares_heads(self.model, t)]
+            able = [t for t in (2**k for k in range(size.bit_length())) if not size % t and shares_heads(self.model, t)]
+            return sorted(able, key=lambda ranks: (ranks != self.rollout.usual_rollout_ranks, ranks))
         if size % stated or not shares_heads(self.model, stated):
             raise InvalidPlan(
                 "{@rollout_tensor_parallel_size} must divide the {size} accelerators that generate, and the heads of "
@@ -173,7 +217,24 @@ class Rollouts:
     @cached_property
     def policy(self) -> Policy:
         plan, pool = self.served
-        return policy(plan, self.cluster.accelerator, pool)
+        own = policy(plan, self.cluster.accelerator, pool)
+        if self.engine.queues or plan.max_num_seqs:
+            return own
+        return replace(own, max_num_seqs=self._generated_at_once)
+
+    @property
+    def _generated_at_once(self) -> int:
+        """Completions of one call of generate: all that a replica has, where the memory beside training holds their
+        cache (TRL, trl/trainer/grpo_trainer.py: the prompts of a rank in one call).
+        """
+        plan = self.served[0]
+        ranks = serving_memory(self.model, plan, self.cluster.accelerator).ranks
+        room = self.cluster.accelerator.memory.usable_bytes * (self.share or 1.0)
+        fitting = [
+            (room - rank.besides_cache.value) // rank.per_request.value for rank in ranks if rank.per_request.value
+        ]
+        own = -(-int(self.count.value) // self.replicas)
+        return max(min([own, *map(int, fitting)]), 1)
 
     # ---- the completions ----
 
@@ -197,6 +258,13 @@ class Rollouts:
 
         total = int(self.count.value) * steps
         own = -(-total // self.replicas)
+        if own > MOST_SIMULATED:
+            raise MissingDatum(
+                "the time of rollouts is not estimated: a replica generates {own:,} completions, and {most:,} are "
+                "simulated at most.",
+                own=own,
+                most=MOST_SIMULATED,
+            )
         lengths = self._fullest(completions(self.rollout, own))
         lengths[-1] = max(completions(self.rollout, min(total, 1 << 16))[-1], lengths[-1])
         if not self.engine.queues:  # a batch of generate runs until its longest ends
@@ -241,7 +309,10 @@ class Rollouts:
             parts.append(Term.of("tool waits", f.tool_wait_seconds, n_turns=n_turns, tau=self.rollout.tool_seconds))
         if self.sleeps:
             parts.append(Term.of("engine falls asleep", f.sleep_seconds, tau=SLEEP))
-        return Term.sum("rollout", *parts)
+        if self.rollout.lmbda == 1:
+            return Term.sum("rollout", *parts)
+        share = Term.of("micro-batches that generate", f.generated_share, lmbda=self.rollout.lmbda)
+        return Term.product("rollout", "seconds", share, Term.sum("rollout of every micro-batch", *parts))
 
     def _drain(self) -> list[Term]:
         import numpy as np

@@ -1,7 +1,7 @@
 """What training is for: one model on its own, or others beside it - a reference, a reward model, a critic, a teacher.
 
-Source: TRL 1.16, trl/trainer/{dpo,grpo,distillation}_trainer.py; for PPO Ouyang2022, sec. 3.5: policy, reference,
-reward model and value function, the last of which trains too.
+Source: TRL 1.16, trl/trainer/{dpo,grpo,distillation}_trainer.py and trl/experimental/gkd/gkd_trainer.py; for PPO
+Ouyang2022, sec. 3.5: policy, reference, reward model and value function, the last of which trains too.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -46,12 +46,13 @@ OBJECTIVES = {
     "rloo": Objective(beside=("reference model",)),
     "ppo": Objective(beside=("reference model", "reward model"), critic=True),
     "distillation": Objective(beside=("teacher",)),
+    "gkd": Objective(beside=("teacher",)),  # distillation on what the student generates
     "contrastive": Objective(sequences=2),  # a text and its match; negatives come on top
 }
 CONTRASTIVE = "contrastive"
 MOST_NEGATIVES = 1000
 # Besides sft: those whose phases are estimated.
-TIMED = ("dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo", "distillation", CONTRASTIVE)
+TIMED = ("dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo", "distillation", "gkd", CONTRASTIVE)
 GRPO_REFERENCE = (
     "TRL, trl/trainer/grpo_config.py: beta is 0.0, so that no reference model is loaded; another beta holds "
     "one, unless adapters train"
@@ -86,7 +87,8 @@ def objective_of(
     if o.teacher is not None and "teacher" not in chosen.beside:
         raise NotApplicable(
             Message(
-                "{@teacher} belongs to objective distillation. Got {teacher} with objective {name}.",
+                "{@teacher} belongs to objectives {able}. Got {teacher} with objective {name}.",
+                able=listed(each for each, one in OBJECTIVES.items() if "teacher" in one.beside),
                 teacher=o.teacher,
                 name=name,
             ),
@@ -222,7 +224,9 @@ def _cannot_speak(model: Model) -> str:
 def teacher_of(student: Model, o: "TrainingOptions", q: Question) -> Model:
     """The model that a student learns from. InvalidPlan where none is named, or it cannot teach this one."""
     if o.teacher is None:
-        raise InvalidPlan("{@objective} distillation needs a teacher: name its model in {@teacher}.")
+        raise InvalidPlan(
+            "{@objective} {name} needs a teacher: name its model in {@teacher}.", name=o.objective or "distillation"
+        )
     from tonnage.models import read
 
     try:
@@ -241,9 +245,10 @@ def teacher_of(student: Model, o: "TrainingOptions", q: Question) -> Model:
         )
     if teacher.vocab_size != student.vocab_size:
         raise InvalidPlan(
-            "objective distillation compares probabilities of one vocabulary (TRL, "
+            "objective {name} compares probabilities of one vocabulary (TRL, "
             "trl/trainer/distillation_trainer.py): teacher {found} has {vocab_size:,} tokens, {student} "
             "has {vocab_size2:,}.",
+            name=o.objective or "distillation",
             found=teacher.name,
             vocab_size=teacher.vocab_size,
             student=student.name,

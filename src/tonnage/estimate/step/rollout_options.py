@@ -15,9 +15,12 @@ from tonnage.spec import Rollout
 
 TRL = "TRL, trl/trainer/{grpo,rloo,online_dpo}_config.py"
 VERL = "veRL, verl/trainer/config/ppo_trainer.yaml"
+GKD, OWN_GENERATE = "gkd", "hf"
+LMBDA = 0.5  # TRL, trl/experimental/gkd/gkd_config.py
 # Completions of one prompt: TRL's num_generations of each trainer; veRL's rollout.n for PPO.
-GENERATIONS = {"grpo": 8, "dapo": 8, "rloo": 2, "online-dpo": 2, "ppo": 1}
+GENERATIONS = {"grpo": 8, "dapo": 8, "rloo": 2, "online-dpo": 2, "ppo": 1, GKD: 1}
 PROMPT = 512  # tokens: data.max_prompt_length
+LONGEST_WAIT = 1_000_000  # seconds of a tool
 SIZES = (
     "prompts_per_step",
     "num_generations",
@@ -47,6 +50,7 @@ OWN = (  # options that belong to objectives that generate
     "async_steps",
     "tool_seconds",
     "sequence_packing",
+    "lmbda",
 )
 
 
@@ -65,6 +69,11 @@ def stated_length(o: TrainingOptions) -> int | None:
     if o.sequence_length is not None or o.max_completion_length is None or not generates(o.objective or "sft"):
         return None
     return (o.prompt_length or usual_prompt(2 * o.max_completion_length)) + o.max_completion_length
+
+
+def usual_engine(objective: str) -> str:
+    """What generates where nobody says it."""
+    return OWN_GENERATE if objective == GKD else "vllm"
 
 
 def rollout_engine(name: str) -> ServingRuntime:
@@ -92,12 +101,23 @@ def check_unused(objective: str, o: TrainingOptions) -> None:
 
 
 def rollout_of(
-    objective: str, runtime: TrainingRuntime, sequence_length: int, global_batch: int, o: TrainingOptions, q: Question
+    objective: str,
+    runtime: TrainingRuntime,
+    sequence_length: int,
+    micro_batch: int,
+    global_batch: int,
+    o: TrainingOptions,
+    q: Question,
 ) -> Rollout:
-    """What a step generates. `global_batch`: rows of one optimizer step, of pairs with online-dpo."""
+    """What a step generates. `global_batch`: rows of one optimizer step, of pairs with online-dpo; `micro_batch`: of
+    those a replica computes at once.
+    """
     for name in SIZES:
         check_size(name, getattr(o, name))
-    engine = q.take("rollout_engine", o.rollout_engine, "vllm", "default", "what veRL, NeMo RL and OpenRLHF run")
+    why = "what veRL, NeMo RL and OpenRLHF run"
+    if objective == GKD:
+        why = "TRL, trl/experimental/gkd/gkd_trainer.py: the student's own generate"
+    engine = q.take("rollout_engine", o.rollout_engine, usual_engine(objective), "default", why)
     served = rollout_engine(engine)
     completions = _completions(objective, o, q)
     rows = 1 if objective == "online-dpo" else completions
@@ -120,6 +140,12 @@ def rollout_of(
     apart = q.take(
         "rollout_accelerators", o.rollout_accelerators, 0, "default", "generation runs on those that train, in turn"
     )
+    if apart and served.name == rollout_engine(OWN_GENERATE).name:
+        raise InvalidPlan(
+            "{@rollout_engine} hf is the model's own generate, which runs where the model trains: leave out "
+            "{@rollout_accelerators}, or take vllm or sglang. Got {apart}.",
+            apart=apart,
+        )
     late = q.take("async_steps", o.async_steps, 0, "default", "rollouts are of the newest weights")
     if late and not apart:
         raise InvalidPlan(
@@ -132,8 +158,10 @@ def rollout_of(
     if o.rollout_turns is not None:
         q.put("rollout_turns", turns, "given")
     if o.tool_seconds is not None:
-        if waits < 0:
-            raise InvalidPlan("{@tool_seconds} must not be negative. Got {waits}.", waits=waits)
+        if not 0 <= waits <= LONGEST_WAIT:
+            raise InvalidPlan(
+                "{@tool_seconds} must be from 0 to {most:,}. Got {waits:g}.", most=LONGEST_WAIT, waits=waits
+            )
         if turns < 2:
             raise InvalidPlan("{@tool_seconds} needs {@rollout_turns} of 2 or more. Got {turns}.", turns=turns)
         q.put("tool_seconds", waits, "given")
@@ -142,6 +170,10 @@ def rollout_of(
         if getattr(o, name) is not None:
             q.put(name, getattr(o, name), "given")
     packs = runtime.packs_completions
+    at_once = o.rollout_max_num_seqs
+    if objective == GKD and served.name == rollout_engine(OWN_GENERATE).name and at_once is None:
+        why = "TRL, trl/experimental/gkd/gkd_trainer.py: each micro-batch generates for itself"
+        at_once = q.put("rollout_max_num_seqs", micro_batch, "default", why)
     return Rollout(
         prompts_per_step=prompts,
         num_generations=completions,
@@ -153,12 +185,13 @@ def rollout_of(
         rollout_engine_version=o.rollout_engine_version or "",
         rollout_accelerators=apart,
         rollout_tensor_parallel_size=o.rollout_tensor_parallel_size,
-        rollout_max_num_seqs=o.rollout_max_num_seqs,
+        rollout_max_num_seqs=at_once,
         rollout_memory_share=o.rollout_memory_share,
         rollout_offload=o.rollout_offload,
         async_steps=late,
         rollout_turns=turns,
         tool_seconds=waits,
+        lmbda=_share(objective, o, q),
         ppo_epochs=q.take("ppo_epochs", o.ppo_epochs, 1, "default", "veRL: ppo_epochs 1; TRL: num_iterations 1"),
         sequence_packing=q.take(
             "sequence_packing",
@@ -168,6 +201,26 @@ def rollout_of(
             "NeMo RL and veRL pack under Megatron" if packs else "TRL pads to the longest",
         ),
     )
+
+
+def _share(objective: str, o: TrainingOptions, q: Question) -> float:
+    """The share of micro-batches that the student generates."""
+    if objective != GKD:
+        if o.lmbda is not None:
+            raise NotApplicable(
+                Message("{@lmbda} belongs to objective gkd. Got it with {name}.", name=objective),
+                "lmbda",
+                ("objective",),
+            )
+        return 1.0
+    share = float(q.take("lmbda", o.lmbda, LMBDA, "default", "TRL, trl/experimental/gkd/gkd_config.py"))
+    if not 0 < share <= 1:
+        raise InvalidPlan(
+            "{@lmbda} is a share above 0, up to 1. Got {share}. Where the student generates nothing, the objective is "
+            "distillation.",
+            share=share,
+        )
+    return share
 
 
 def _check_shared(o: TrainingOptions, apart: int) -> None:

@@ -328,9 +328,10 @@ class StageMemory(States):
         """All that a moment holds."""
         held = self._held_at(point)
         live = self.sizes.account(point.live, "activation")
+        is_loss = point.everything and not point.operation and self.step.framework.loss_of_objective
         name = (
             "logits and loss"
-            if point.phase == "loss"
+            if point.phase == "loss" or is_loss
             else Message("current layer ({operation})", operation=point.operation)
         )
         at_work = [Term.sum(name, *live, unit="bytes")] if live else []

@@ -25,7 +25,7 @@ class RolloutOptions(Numerics, frozen=True, kw_only=True):
             "completions of one prompt (grpo, rloo, dapo, ppo)",
             size,
             unit="completions",
-            default="8 with grpo and dapo, 2 with rloo and online-dpo, 1 with ppo",
+            default="8 with grpo and dapo, 2 with rloo and online-dpo, 1 with ppo and gkd",
         ),
     ] = None
     prompt_length: Annotated[
@@ -70,7 +70,7 @@ class RolloutOptions(Numerics, frozen=True, kw_only=True):
             "what generates the completions: vllm, sglang, or hf (the model's own generate)",
             word,
             unit="engine",
-            default="vllm",
+            default="vllm; hf with gkd",
             choices=("vllm", "sglang", "hf"),
         ),
     ] = None
@@ -93,7 +93,7 @@ class RolloutOptions(Numerics, frozen=True, kw_only=True):
             "ranks that share each matrix of the rollout engine",
             size,
             unit="ranks",
-            default="the fewest that hold the model",
+            default="the tool's own, or the fewest whose cache runs enough requests",
         ),
     ] = None
     rollout_max_num_seqs: Annotated[
@@ -102,7 +102,7 @@ class RolloutOptions(Numerics, frozen=True, kw_only=True):
             "requests that a replica of the rollout engine runs at once, at most",
             size,
             unit="requests",
-            default="the engine's own",
+            default="the engine's own; with hf all completions, with gkd those of a micro-batch",
         ),
     ] = None
     rollout_memory_share: Annotated[
@@ -142,6 +142,15 @@ class RolloutOptions(Numerics, frozen=True, kw_only=True):
         int | None,
         option(
             "how often a step trains on its rollouts (num_iterations of TRL's GRPO)", size, unit="epochs", default="1"
+        ),
+    ] = None
+    lmbda: Annotated[
+        float | None,
+        option(
+            "share of the micro-batches whose completions the student generates (gkd)",
+            number,
+            unit="share",
+            default="0.5",
         ),
     ] = None
     beta: Annotated[

@@ -319,7 +319,7 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
             (
                 "full: all logits at once; chunked: parts of the sequence, one after the other (fsdp2); fused: "
                 "Transformer Engine's (megatron); tiled: TRL's, the default with objectives dpo, grpo and "
-                "distillation"
+                "distillation; full-entropy: of grpo and ppo, with the entropy of each token (fsdp2)"
             ),
             word,
             unit="kind",
@@ -361,12 +361,12 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
     objective: Annotated[
         str | None,
         option(
-            "what training is for: sft (or pre-training), dpo, online-dpo, grpo, dapo, rloo, ppo, distillation or "
-            "contrastive (embeddings)",
+            "what training is for: sft (or pre-training), dpo, online-dpo, grpo, dapo, rloo, ppo, distillation, "
+            "gkd (distillation on what the student generates) or contrastive (embeddings)",
             word,
             unit="name",
             default="sft",
-            choices=("sft", "dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo", "distillation", "contrastive"),
+            choices=("sft", "dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo", "distillation", "gkd", "contrastive"),
             usual=Usual(TRAINING, "sft, dpo, grpo, ppo, distillation, ...", "NAME", place=1),
         ),
     ] = None
@@ -387,7 +387,7 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
             default="off",
         ),
     ] = None
-    teacher: Annotated[str | None, option("the model that distillation learns from", word, unit="model")] = None
+    teacher: Annotated[str | None, option("the model that distillation and gkd learn from", word, unit="model")] = None
     engine_memory_share: Annotated[
         float | None,
         option(

@@ -31,7 +31,7 @@ LARGEST = {"sequence_length": "sequence", "micro_batch_size": "micro-batch"}  # 
 HOUR, MILLION = 3600.0, 1e6
 
 # Objectives that are known by their letters.
-ABBREVIATED = {name: name.upper() for name in ("dpo", "grpo", "dapo", "rloo", "ppo", "orpo", "kto")} | {
+ABBREVIATED = {name: name.upper() for name in ("dpo", "grpo", "dapo", "rloo", "ppo", "orpo", "kto", "gkd")} | {
     "online-dpo": "online DPO"
 }
 
@@ -41,6 +41,14 @@ def training_subject(document: Mapping[str, Any]) -> str:
     question = document["question"]
     machine, number = str(value_of(question, "on")), value_of(question, "accelerators", 1)
     where = machine if number == 1 else say("{machine} ({gpus})", machine=machine, gpus=gpus(machine, number))
+    if apart := value_of(question, "rollout_accelerators", 0):
+        where = say(
+            "{machine} ({gpus}: {train} train, {apart} generate)",
+            machine=machine,
+            gpus=gpus(machine, number + apart),
+            train=count(number),
+            apart=count(apart),
+        )
     what = say(
         "{model} on {where}: {kind}, {runtime}",
         model=model_shown(document),

@@ -131,7 +131,8 @@ def facts(document: Document) -> Iterator[Fact]:
     """Machine, memory with its band, time and money: what a decision is made by."""
     verdict, question = document["verdict"], document["question"]
     count = question.get("accelerators", {}).get("value")
-    yield say("machine"), str(question["on"]["value"]), accelerators(count)
+    apart = question.get("rollout_accelerators", {}).get("value")
+    yield say("machine"), str(question["on"]["value"]), accelerators(count + apart if count and apart else count)
     band = (
         say("error band {band}", band=between(verdict["band"], "bytes"))
         if verdict["band"]

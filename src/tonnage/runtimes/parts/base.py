@@ -173,6 +173,9 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     plain_base: str = ""
     #: Kinds of loss that the user may choose.
     losses: tuple[str, ...] = ("full",)
+    #: How tools of reinforcement learning compute log-probabilities without tiles: kind of loss, and which of
+    #: estimate.layers.losses.LOSSES it is.
+    untiled_losses: dict[str, str] = {}
     #: Whether each tensor rank holds its part of the vocabulary.
     logits_split: bool
     #: Parts of the sequence that a chunked loss takes one after the other; 0: the runtime has none.

@@ -74,6 +74,12 @@ class Tool(Struct, frozen=True, kw_only=True):
     expands_on: tuple[str, ...] = ()
     #: The format of `tonnage export` that starts it; "": none.
     export: str = ""
+    #: How it computes log-probabilities in reinforcement learning; "": no default of its own.
+    rollout_loss: str = ""
+    #: Ranks of an engine that generates; 0: no default of its own.
+    rollout_ranks: int = 0
+    #: Where that default stands.
+    rollout_source: str = ""
     #: What differs from the runtime that it is estimated as.
     differs: str = ""
     #: What is known of it and what is not; it is refused.
@@ -171,6 +177,8 @@ TRL = Tool(
     peft_targets=True,
     wide_base=True,
     qlora_base="nf4",
+    rollout_ranks=1,
+    rollout_source="TRL, trl/trainer/grpo_config.py: vllm_tensor_parallel_size 1",
 )
 ACCELERATE = Tool(
     name="accelerate",
@@ -259,6 +267,9 @@ TOOLS: Mapping[str, Tool] = {
             source="verl 0.9.1, verl/trainer/config: actor.strategy fsdp",
             runtime=UNDER_FSDP,
             model_code="transformers",
+            rollout_loss="full",  # verl/trainer/config/model/hf_model.yaml: use_fused_kernels False
+            rollout_ranks=2,
+            rollout_source="veRL, verl/trainer/config/rollout/rollout.yaml: tensor_model_parallel_size 2",
         ),
         Tool(
             name="nemo-rl",
@@ -266,6 +277,8 @@ TOOLS: Mapping[str, Tool] = {
             source="NeMo-RL, examples/configs/grpo_math_1B.yaml: policy.dtensor_cfg.enabled true",
             runtime=UNDER_FSDP,
             model_code="transformers",
+            rollout_ranks=1,
+            rollout_source="NeMo-RL, examples/configs/grpo_math_1B.yaml: vllm_cfg.tensor_parallel_size 1",
             differs=_NEMO_RL,
         ),
         Tool(
@@ -275,6 +288,9 @@ TOOLS: Mapping[str, Tool] = {
             version="0.11.2",
             source="openrlhf 0.11.2, openrlhf/cli: ds.zero-stage 2",
             runtime=UNDER_ZERO,
+            rollout_loss="full",  # openrlhf/models/actor.py: logits in fp32
+            rollout_ranks=1,
+            rollout_source="OpenRLHF, openrlhf/cli/train_ppo_ray.py: vllm.tensor_parallel_size 1",
         ),
         Tool(
             name="maxtext",

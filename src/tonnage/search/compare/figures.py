@@ -17,6 +17,7 @@ from tonnage.formulas.service import usd_per_million_tokens
 from tonnage.kernel.term import Term
 from tonnage.search.compare.asking import Outcome
 from tonnage.search.compare.columns import PLANS
+from tonnage.spec import Cluster, Rollout
 
 THOUSAND = 1000  # millions in a billion
 MONEY = "usd"  # in the names of figures of money
@@ -37,6 +38,7 @@ def figures(verb: str, outcome: Outcome) -> dict[str, Any]:
     if answer is None:
         return row
     settings = {name: entry.value for name, entry in answer.question.items()}
+    row["accelerators"] += settings.get("rollout_accelerators", 0)
     row |= {column.name: settings[column.name] for column in PLANS[verb] if column.name in settings}
     row |= _offer(outcome, settings.get("price"))
     row |= {"needed_bytes": answer.needed_bytes, "usable_bytes": answer.usable_bytes}
@@ -49,14 +51,27 @@ def figures(verb: str, outcome: Outcome) -> dict[str, Any]:
 def _offer(outcome: Outcome, offer: str | None) -> dict[str, Any]:
     """The columns on the offer: the provider, and the number of accelerators that are paid for."""
     if outcome.said.get("price_per_accelerator_hour") is not None:
-        return {"price": GIVEN, "accelerators_paid": outcome.cluster.size}
+        return {"price": GIVEN, "accelerators_paid": _paid(outcome).size}
     known = offer is not None and not outcome.unpriced
-    return {"price": offer, "accelerators_paid": _rented(ByIdentity(outcome.cluster), _money(outcome))} if known else {}
+    return {"price": offer, "accelerators_paid": _rented(ByIdentity(_paid(outcome)), _money(outcome))} if known else {}
 
 
 @lru_cache(maxsize=256)
 def _rented(cluster: ByIdentity, money: BillOptions) -> int | None:
     return rented(cluster.thing, money)
+
+
+def _paid(outcome: Outcome) -> Cluster:
+    """The machines that are paid for: those of the question, and those that generate apart from them."""
+    entry = outcome.answer.question.get("rollout_accelerators") if outcome.answer else None
+    return _with_rollouts(ByIdentity(outcome.cluster), entry.value) if entry and entry.value else outcome.cluster
+
+
+@lru_cache(maxsize=256)
+def _with_rollouts(cluster: ByIdentity, apart: int) -> Cluster:
+    from tonnage.estimate.post_training.rollout import whole_cluster
+
+    return whole_cluster(Rollout(rollout_accelerators=apart), cluster.thing)
 
 
 def _money(outcome: Outcome) -> BillOptions:
@@ -114,7 +129,7 @@ def _trained(outcome: Outcome, answer: Answer) -> dict[str, Any]:
 def _hour(outcome: Outcome) -> float | None:
     """An hour of all accelerators, at the price that the bill of the step or the run has."""
     price = outcome.said.get("price_per_accelerator_hour")
-    return _value(hour(outcome.cluster, _money(outcome), price, Question()).cost)
+    return _value(hour(_paid(outcome), _money(outcome), price, Question()).cost)
 
 
 def _value(term: Term | UnsetType | None) -> float | None:

@@ -135,7 +135,8 @@ def shown(comparison: Comparison, names: Sequence[str], *, across: bool) -> tupl
     if items := [name for name in ENCODED if any(cell.row.get(name) for cell in comparison.cells)]:
         sizes = () if across else ("needed_bytes", "usd_per_hour")
         usual = ("accelerators", *sizes, *(figure for name in items for figure in ENCODED[name]))
-    counted = "count" in comparison.question or any(part_paid(cell.row) for cell in comparison.cells)
+    is_split = any(cell.row.get("rollout_accelerators") for cell in comparison.cells)
+    counted = "count" in comparison.question or is_split or any(part_paid(cell.row) for cell in comparison.cells)
     return tuple(known[name] for name in usual if name in known and (name != "accelerators" or counted))
 
 

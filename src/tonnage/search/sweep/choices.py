@@ -90,7 +90,7 @@ WORDS: dict[str, Callable[[str], Any]] = {
     "model_code": check_model_code,
 }
 CHOICES: dict[str, Iterable[str]] = {
-    "recompute": RECOMPUTE, "attention": tuple(ATTENTION), "loss": (*LOSS, "tiled"),
+    "recompute": RECOMPUTE, "attention": tuple(ATTENTION), "loss": (*LOSS, "tiled", "full-entropy"),
     "optimizer_implementation": IMPLEMENTATIONS,
 }  # fmt: skip
 

@@ -64,6 +64,7 @@ def schema_of(spec: Spec) -> Any:
     words, size, large, real = pa.dictionary(pa.int32(), pa.string()), pa.int32(), pa.int64(), pa.float64()
     if spec.kind == "train":
         from tonnage.estimate.plan_columns import COLUMNS
+        from tonnage.search.sweep.post_training import SHARE, is_generating
         from tonnage.search.sweep.training import CHOSEN
 
         columns = {"plan": large, "model": words, "cluster": words, "accelerators": size}
@@ -78,7 +79,7 @@ def schema_of(spec: Spec) -> Any:
             "tokens_per_second": real,
             "step_usd": real,
             "usd_per_million_tokens": real,
-        }
+        } | ({SHARE: real} if is_generating(spec) else {})
     else:
         columns = {
             "plan": large,

@@ -21,6 +21,7 @@ from tonnage.estimate.options.plans import training_plan, usual_runtime
 from tonnage.estimate.plan.rule import expert_counts, reasons
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan_columns import COLUMNS, bytes_and_seconds, needed_bytes
+from tonnage.estimate.post_training.rollout import whole_cluster
 from tonnage.formulas.cost import rent_usd
 from tonnage.formulas.run import tokens_per_step
 from tonnage.formulas.service import usd_per_million_tokens
@@ -29,6 +30,7 @@ from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.models import read
 from tonnage.runtimes import TrainingRuntime, training_runtime
 from tonnage.search.removed import Tally
+from tonnage.search.sweep import post_training
 from tonnage.search.sweep.companions import Companions, column_of, size_of_experts
 from tonnage.search.sweep.spec import Spec
 from tonnage.search.sweep.tasks import Part, Tasks
@@ -51,12 +53,15 @@ Columns = dict[str, np.ndarray]
 
 
 class PricedCluster(Struct, frozen=True, eq=False):
-    """A cluster, what its memory holds, and its price: dollars of an accelerator and hour, None where nobody knows."""
+    """A cluster, what its memory holds, and its price: dollars of an accelerator and hour, None where nobody knows.
+    `money`: how it is paid.
+    """
 
     name: str
     cluster: Cluster
     usable: int
     usd: float | None
+    money: BillOptions
 
 
 @lru_cache(HELD)
@@ -69,9 +74,9 @@ def model_of(name: str) -> Model:
 def place_of(name: str, money: tuple[tuple[str, Any], ...]) -> PricedCluster:
     """The cluster of this name with its price, read once in each worker."""
     cluster = cluster_named(name)
-    return PricedCluster(
-        name, cluster, cluster.accelerator.memory.usable_bytes, usd_per_hour(cluster, BillOptions(**dict(money)))
-    )
+    options = BillOptions(**dict(money))
+    usable = cluster.accelerator.memory.usable_bytes
+    return PricedCluster(name, cluster, usable, usd_per_hour(cluster, options), options)
 
 
 def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
@@ -112,11 +117,7 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
         return {}
     joined = {name: np.concatenate([part_columns[name] for part_columns in parts]) for name in parts[0]}
     order = np.argsort(joined["plan"], kind="stable")  # runs that are in order are merged
-    ends = {
-        "model": np.full(len(order), part.digits[0]),
-        "cluster": np.full(len(order), part.digits[1]),
-        "accelerators": np.full(len(order), place.cluster.size),
-    }
+    ends = {"model": np.full(len(order), part.digits[0]), "cluster": np.full(len(order), part.digits[1])}
     return ends | {name: values[order] for name, values in joined.items()}
 
 
@@ -179,7 +180,8 @@ def _defaults(model: Model, options: Mapping[str, Any]) -> dict[str, int]:
 
     return {
         "virtual_pipeline_size": default_chunks(TrainingOptions(pipeline_schedule=options.get("pipeline_schedule"))),
-        "sequence_length": min(model.context or DEFAULT_SEQUENCE_LENGTH, DEFAULT_SEQUENCE_LENGTH),
+        "sequence_length": post_training.usual_length(options)
+        or min(model.context or DEFAULT_SEQUENCE_LENGTH, DEFAULT_SEQUENCE_LENGTH),
     }
 
 
@@ -227,6 +229,7 @@ def _batch_facts(
     yield (length > (model.context or np.inf)).astype(np.int64)
     if runtime.equal_chunks and runtime.loss_chunks:
         yield (length // columns["context_parallel_size"] % runtime.loss_chunks > 0).astype(np.int64)
+    yield from post_training.facts_of_batch(options, columns)
 
 
 def _grouped(rows: np.ndarray, columns: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
@@ -259,17 +262,20 @@ def _estimated(
     """The columns of plans with their memory, time and cost; None where the memory is not known."""
     arrays = {name: sizes[name] for name in COLUMNS}
     count = len(arrays["sequence_length"])
+    ones: dict[str, Any] = dict.fromkeys(COLUMNS, 1)
+    plan = TrainingPlan.of_fields(**ones, **names)
+    steps = None
     try:
-        try:
-            needed, seconds = bytes_and_seconds(model, arrays, place.cluster, **names)
-        except MissingDatum:  # of the time, or of the memory too
-            needed, seconds = needed_bytes(model, arrays, place.cluster, **names), np.full(count, np.nan)
+        if plan.post_training.objective != "sft":
+            needed = needed_bytes(model, arrays, place.cluster, **names)
+            steps = post_training.Steps(model, place.cluster, arrays, names)
+            seconds = steps.seconds
+        else:
+            needed, seconds = _bytes_and_seconds(model, arrays, place.cluster, names)
     except MissingDatum as error:
         tally.remove(why(error, model, place.cluster), count)
         return None
     low, high = np.floor(needed), np.ceil(needed)
-    ones: dict[str, Any] = dict.fromkeys(COLUMNS, 1)
-    plan = TrainingPlan.of_fields(**ones, **names)
     if band := training_band(plan, place.cluster):
         low, high = np.floor(needed * band.low), np.ceil(needed * band.high)
     tokens = tokens_per_step.evaluate(
@@ -278,18 +284,42 @@ def _estimated(
         m=arrays["num_microbatches"],
         d=arrays["data_parallel_size"],
     )
+    tokens = tokens if steps is None else steps.tokens
     rate = tokens_per_second.evaluate(D=tokens, tau=seconds)
-    usd = np.nan if place.usd is None else place.usd
+    size, usd = _paid(place, plan)
     return arrays | {
+        "accelerators": np.full(count, place.cluster.size + plan.rollout.rollout_accelerators),
         "global_batch_size": arrays["micro_batch_size"] * arrays["num_microbatches"] * arrays["data_parallel_size"],
         "needed_bytes": np.ceil(needed),
         "usable_bytes": np.full(count, place.usable),
         "fits": np.where(low > place.usable, 0, np.where(high > place.usable, -1, 1)).astype(np.int8),
         "step_seconds": seconds,
         "tokens_per_second": rate,
-        "step_usd": rent_usd.evaluate(nodes=place.cluster.size, tau=seconds, USD_hour=usd),
-        "usd_per_million_tokens": usd_per_million_tokens.evaluate(USD_all=usd * place.cluster.size, tps=rate),
+        "step_usd": rent_usd.evaluate(nodes=size, tau=seconds, USD_hour=usd),
+        "usd_per_million_tokens": usd_per_million_tokens.evaluate(USD_all=usd * size, tps=rate),
+        post_training.SHARE: np.full(count, np.nan) if steps is None else steps.shares,
     }
+
+
+def _bytes_and_seconds(
+    model: Model, arrays: Columns, cluster: Cluster, names: Mapping[str, Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bytes and seconds of supervised training; no seconds where nobody knows the time."""
+    try:
+        return bytes_and_seconds(model, arrays, cluster, **names)
+    except MissingDatum:  # of the time, or of the memory too
+        return needed_bytes(model, arrays, cluster, **names), np.full(len(arrays["sequence_length"]), np.nan)
+
+
+def _paid(place: PricedCluster, plan: TrainingPlan) -> tuple[int, float]:
+    """Accelerators that are paid, whole nodes of those that generate alone too, and USD of one of them and hour, where
+    it is known.
+    """
+    if not plan.rollout.rollout_accelerators:
+        return place.cluster.size, np.nan if place.usd is None else place.usd
+    whole = whole_cluster(plan.rollout, place.cluster)
+    usd = usd_per_hour(whole, place.money)
+    return whole.size, np.nan if usd is None else usd
 
 
 def why(error: TonnageError, model: Model, cluster: Cluster) -> str:

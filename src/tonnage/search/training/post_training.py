@@ -17,8 +17,8 @@ from tonnage.estimate.options.run_options import RunOptions, Wanted, wanted
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.post_training.rollout import Rollouts
 from tonnage.estimate.post_training.step import PostTrainingStep
-from tonnage.estimate.step.objective import teacher_of
-from tonnage.estimate.step.rollout_options import generates, stated_length
+from tonnage.estimate.step.objective import OBJECTIVES, teacher_of
+from tonnage.estimate.step.rollout_options import OWN_GENERATE, generates, stated_length, usual_engine
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.units import HOUR
 from tonnage.search.removed import Tally
@@ -67,7 +67,7 @@ def plan_post_training(model: Model, question: TrainingQuestion) -> Plans:
     """The best plans of an objective that is not sft, on each machine that is named."""
     if (length := stated_length(question.options)) is not None and "sequence_length" not in question.vary:
         question = replace(question, options=replace(question.options, sequence_length=length))
-    if question.options.objective == "distillation":
+    if "teacher" in OBJECTIVES[question.options.objective or "sft"].beside:
         teacher_of(model, question.options, Question())  # refused once, not plan by plan
     every_fleet = fleets(question.on, question.search.max_accelerators)
     machines = [machine for fleet in every_fleet for machine in fleet.machines]
@@ -136,7 +136,8 @@ class _Machine:
         else:
             if not options.async_steps:
                 self._take(0, self.machine)
-            if options.rollout_engine != "hf":  # the model's own generate runs where the model trains
+            engine = options.rollout_engine or usual_engine(options.objective or "sft")
+            if engine != OWN_GENERATE:  # which runs where the model trains
                 for part in EIGHTHS:
                     self._take_apart(size * part / 8)
                 best = min((one for one in self._best.values() if one), key=lambda one: one.order, default=None)

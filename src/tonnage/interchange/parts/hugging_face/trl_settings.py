@@ -20,7 +20,7 @@ TRAINERS = {
     "kto": "dpo",
     "reward": "sft",
     "distillation": "distillation",
-    "gkd": "distillation",
+    "gkd": "gkd",
     "online_dpo": "dpo",
     "orpo": "dpo",
     "cpo": "dpo",
@@ -28,12 +28,12 @@ TRAINERS = {
 CLOSE = {
     "kto": "KTO is estimated as DPO, which has two sequences of each pair",
     "reward": "a reward model is estimated as the model with its head",
-    "gkd": "GKD is estimated as distillation",
     "online_dpo": "online DPO is estimated as DPO, without the generation of its completions",
     "orpo": "ORPO is estimated as DPO, which has a reference model besides",
     "cpo": "CPO is estimated as DPO, which has a reference model besides",
 }
 GENERATIONS = {"grpo": 8, "rloo": 2}  # of a prompt: num_generations of TRL's configs
+NEW_TOKENS = 128  # of a completion of GKD
 PROMPT = 512  # tokens of a prompt, max_prompt_length of TRL before 0.27; TRL 1.16 does not cut prompts
 # Names that only TRL's configs have, with the trainers that they are of; () of several.
 SIGNS: dict[str, tuple[str, ...]] = {
@@ -85,12 +85,13 @@ HARMLESS = names(
     "reward_funcs normalize_advantages reward_clip_range desirable_weight undesirable_weight disable_dropout "
     "center_rewards_coefficient teacher_model_revision teacher_model_init_kwargs pad_to_multiple_of "
     "precompute_ref_batch_size eval_packing router_aux_loss_coef max_prompt_length loss_type gradient_checkpointing "
-    "lmbda seq_kd max_new_tokens use_adaptive_entropy entropy_coef_min entropy_coef_max entropy_coef_delta "
+    "use_adaptive_entropy entropy_coef_min entropy_coef_max entropy_coef_delta "
     "entropy_target"
 )
 KEYS = names(
     "max_length packing packing_strategy padding_free activation_offloading precompute_ref_log_probs sync_ref_model "
-    "max_completion_length use_vllm vllm_mode vllm_gpu_memory_utilization vllm_enable_sleep_mode cache_implementation "
+    "lmbda seq_kd max_new_tokens max_completion_length use_vllm vllm_mode vllm_gpu_memory_utilization "
+    "vllm_enable_sleep_mode cache_implementation "
     "cast_lm_head_to_fp32 top_entropy_quantile entropy_coef use_transformers_paged "
     "use_transformers_continuous_batching reward_model_name_or_path teacher_model_name_or_path max_seq_length"
 )
@@ -119,6 +120,8 @@ def read_trainer(r: Reading, trainer: str) -> None:
         _generated(r)
     else:
         _written_length(r)
+    if objective == "gkd":
+        _student(r)
     if objective == "sft":
         _packing(r)
     _other_models(r, objective)
@@ -140,6 +143,21 @@ def _written_length(r: Reading) -> None:
         r.unsure("max_length", "sequences are not cut: how long they are is not known")
     elif not read_length(r):
         r.assume("max_length", TOOL.sequence_length, "sequence_length", why=default_of(*TRL))
+
+
+def _student(r: Reading) -> None:
+    """What the student of GKD generates (trl/experimental/gkd/gkd_config.py: max_new_tokens, lmbda)."""
+    longest, length = r.size("max_new_tokens", NEW_TOKENS), r.question.get("sequence_length", TOOL.sequence_length)
+    if longest < length:
+        r.put("max_completion_length", longest, *(["max_new_tokens"] if r.has("max_new_tokens") else []))
+        r.assume("max_new_tokens", NEW_TOKENS, "max_completion_length", why=default_of(*TRL))
+    if r.has("lmbda"):
+        r.put("lmbda", r.number("lmbda"), "lmbda")
+    expect(r, ["seq_kd"], False, why="a teacher that generates is not estimated")
+    if r.has("beta") and r.number("beta") in (0, 1):
+        r.notes.append(
+            Message("The divergence is estimated with both models' mixture, which {@beta} 0 and 1 leave out.")
+        )
 
 
 def _generated(r: Reading) -> None:

@@ -1,10 +1,8 @@
 """What veRL's keys say of the actor: how it is sharded, its adapters, recomputation and kernels."""
 
-from tonnage.interchange.parts.verl.values import ACTOR, FSDP, MEGATRON, MODEL, TRANSFORMER, on, size
+from tonnage.interchange.parts.verl.values import ACTOR, FSDP, MEGATRON, MODEL, ROLLOUT, TRANSFORMER, on, size
 from tonnage.interchange.reading import Reading
-from tonnage.kernel.message import Message
 
-FEW_TOKENS = 8192  # whose logits in bf16 are 2.5 GB with 150,000 tokens of vocabulary
 OPTIMIZERS = {"adamw": "adamw", "adam": "adamw", "sgd": "sgd-momentum", "muon": "muon", "adamw8bit": "adamw-8bit"}
 
 
@@ -132,7 +130,7 @@ def read_model(r: Reading, is_megatron: bool) -> None:
     kernels = "kernels of the model's code are estimated as transformers has them"
     for name in (f"{MODEL}use_liger", f"{MODEL}tiled_mlp.enabled", f"{MODEL}mtp.enable", f"{MODEL}mtp.enable_train"):
         r.needs_default(name, "false", "False", why=kernels)
-    if not is_megatron:
+    if not is_megatron and r.question.get("objective", "sft") != "sft":
         _logits(r)
     r.ignore([f"{MODEL}use_fused_kernels", f"{ACTOR}use_fused_kernels", f"{ACTOR}entropy_from_logits_with_chunking"])
     r.ignore([f"{ACTOR}entropy_from_logits_chunk_size", f"{ACTOR}entropy_checkpointing"])
@@ -141,20 +139,23 @@ def read_model(r: Reading, is_megatron: bool) -> None:
 
 
 def _logits(r: Reading) -> None:
-    """The loss is estimated in tiles, which is what fused kernels do: without them the logits of a micro-batch are
-    held whole.
+    """Fused kernels take the loss in tiles; without them the logits of a micro-batch are held whole, with an entropy
+    their gradients beside them (verl/workers/engine/fsdp/transformer_impl.py: prepare_model_outputs).
     """
-    key = f"{MODEL}use_fused_kernels"
-    if on(r, key) or on(r, f"{ACTOR}use_fused_kernels"):
+    keys = [key for key in (f"{MODEL}use_fused_kernels", f"{ACTOR}use_fused_kernels") if r.has(key)]
+    if any(on(r, key) for key in keys):
+        r.put("loss", "tiled", *keys)
         return
-    tokens = r.question["micro_batch_size"] * r.question["sequence_length"]
-    tokens //= r.question.get("context_parallel_size", 1)
-    if tokens > FEW_TOKENS:
-        r.values[key] = False
-        why = "without it the logits of {tokens:,} tokens are held whole: the loss is estimated in tiles"
-        r.unsure(key, Message(why, tokens=tokens))
-    else:
-        r.notes.append(Message("The loss is estimated in tiles, as use_fused_kernels takes it."))
+    coefficient, asked = f"{ACTOR}entropy_coeff", f"{ACTOR}calculate_entropy"
+    has_entropy = on(r, asked) or (r.has(coefficient) and r.number(coefficient, 0) != 0)
+    r.put("loss", "full-entropy" if has_entropy else "full", *keys, *((coefficient, asked) if has_entropy else ()))
+    r.assume(f"{MODEL}use_fused_kernels", value=False)
+    key = f"{ACTOR}use_torch_compile"
+    if has_entropy and not on(r, key, True):
+        r.unsure(key, "an entropy that is compiled is estimated")
+    key = f"{ROLLOUT}temperature"
+    if r.has(key) and r.number(key, 1) != 1:
+        r.unsure(key, "a copy of the logits that the temperature divides is not estimated")
 
 
 def _overrides(r: Reading) -> None:

@@ -20,6 +20,7 @@ SAYS = frozenset(
         "global_batch_size",
         "num_microbatches",
         "data_parallel_size",
+        "loss",
         "objective",
         "runtime",
         "model_code",
@@ -85,7 +86,7 @@ def _keys(w: PlannedRun, plan: TrainingPlan) -> dict[str, Any]:
         "data.train_batch_size": made.prompts_per_step,
         f"{MODEL}path": shlex.quote(w.place),
         f"{MODEL}enable_gradient_checkpointing": plan.recompute == "full",
-        f"{MODEL}use_fused_kernels": True,
+        f"{MODEL}use_fused_kernels": plan.loss == "tiled",
         f"{MODEL}enable_activation_offload": plan.offload.offload_activations == "cpu",
         f"{ACTOR}strategy": "fsdp2",
         f"{ACTOR}ppo_mini_batch_size": prompts,
@@ -103,6 +104,8 @@ def _keys(w: PlannedRun, plan: TrainingPlan) -> dict[str, Any]:
         "trainer.nnodes": w.cluster.num_hosts,
         "trainer.n_gpus_per_node": w.cluster.accelerators_per_host,
     }
+    if plan.loss == "full-entropy":
+        keys[f"{ACTOR}calculate_entropy"] = True
     if made.rollout_max_num_seqs:
         keys[f"{ROLLOUT}max_num_seqs"] = made.rollout_max_num_seqs
     if made.rollout_offload:

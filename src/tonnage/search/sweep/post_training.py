@@ -1,0 +1,69 @@
+"""Steps of objectives that generate, or run other models, before they train: each plan of a sweep is estimated whole,
+as `train` does, in tens of milliseconds.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tonnage.architectures import Model
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.post_training.rollout import Rollouts
+from tonnage.estimate.post_training.step import PostTrainingStep
+from tonnage.estimate.step.rollout_options import generates, stated_length
+from tonnage.kernel.errors import MissingDatum
+from tonnage.search.sweep.spec import Spec
+from tonnage.spec import Cluster, TrainingPlan
+
+SHARE = "rollout_share"  # a column of a sweep of objectives that generate
+
+
+def objectives(spec: Spec) -> tuple[str, ...]:
+    """What the plans of a sweep are trained for."""
+    for axis in spec.outer:
+        if axis.name == "objective":
+            return tuple(str(value) for value in axis.values)
+    return (str(spec.options.get("objective") or "sft"),)
+
+
+def is_generating(spec: Spec) -> bool:
+    """Whether one of the objectives generates, so that rows have the share of their rollouts."""
+    return any(map(generates, objectives(spec)))
+
+
+def usual_length(options: Mapping[str, Any]) -> int | None:
+    """Tokens of a sequence where prompt and longest completion say them."""
+    return stated_length(TrainingOptions(**options))
+
+
+def facts_of_batch(options: Mapping[str, Any], columns: Mapping[str, np.ndarray]) -> Iterator[np.ndarray]:
+    """Sizes that decide what is no size of a plan of an objective that generates: its prompts and their lengths."""
+    if generates(str(options.get("objective") or "sft")):
+        yield from (columns[name] for name in ("sequence_length", "micro_batch_size", "num_microbatches"))
+
+
+class Steps:
+    """Seconds and tokens of the steps of plans that agree in `names`, and the shares of their rollouts: each of shape
+    (plans,); not a number where nobody knows the time.
+    """
+
+    def __init__(self, model: Model, cluster: Cluster, arrays: Mapping[str, np.ndarray], names: Mapping[str, Any]):
+        count = len(arrays["sequence_length"])
+        self.seconds, self.tokens, self.shares = np.full((3, count), np.nan)
+        apart: Rollouts | None = None
+        for number in range(count):
+            plan = TrainingPlan.of_fields(**{name: int(values[number]) for name, values in arrays.items()}, **names)
+            try:
+                step = PostTrainingStep(model, plan, cluster)
+                if apart is not None:
+                    step.rollouts = apart
+                figures = step.figures()
+            except MissingDatum:
+                continue
+            if step.generates:
+                self.shares[number] = figures.rollout_share.value if figures.rollout_share else np.nan
+                if plan.rollout.rollout_accelerators:  # no plan of training changes an engine that is elsewhere
+                    apart = step.rollouts
+            self.seconds[number] = step.seconds
+            self.tokens[number] = figures.tokens_per_second.value * step.seconds
