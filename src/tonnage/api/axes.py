@@ -188,6 +188,8 @@ class Axes(TypedDict, total=False):
     output_tokens: int | Sequence[int | None] | None
     images: int | Sequence[int | None] | None
     image_size: str | Sequence[str | None] | None
+    video_seconds: float | str | Sequence[float | str | None] | None
+    video_fps: float | Sequence[float | None] | None
     documents: int | Sequence[int | None] | None
     audio_seconds: float | str | Sequence[float | str | None] | None
     request_rate: float | Sequence[float | None] | None

@@ -528,7 +528,15 @@ class ServeOptions(MachineOptions, total=False):
     none
     """
     image_size: str | None
-    """pixels of each image, width x height, such as 1920x1080 [WxH]; default: 1024x1024"""
+    """pixels of each image and of each frame of a video, width x height, such as 1920x1080 [WxH]; default: 1024x1024"""
+    video_seconds: float | str | None
+    """video of each request, such as 60s, of frames of --image-size; its tokens come on top of --input-tokens, by
+    the model's own rule. Its sound is --audio-seconds [time]; default: none
+    """
+    video_fps: float | None
+    """frames a second that the model sees of the video [frames/s]; default: the processor's: 2 of Qwen-VL and
+    GLM-4V, 32 frames in all of others
+    """
     documents: int | None
     """documents to embed, pairs to score or files of speech to write down, such as 10M: time and price of all
     [documents]
@@ -648,6 +656,8 @@ class AnyOptions(TrainOptions, total=False):
     output_tokens: int | None
     images: int | None
     image_size: str | None
+    video_seconds: float | str | None
+    video_fps: float | None
     documents: int | None
     audio_seconds: float | str | None
     request_rate: float | None

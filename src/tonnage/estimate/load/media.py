@@ -1,4 +1,4 @@
-"""Images and sounds of the requests of a served model: from what was asked to tokens, by the model's own rule."""
+"""Images, videos and sounds of the requests of a served model: what was asked in tokens, by the model's own rule."""
 
 import re
 
@@ -9,6 +9,7 @@ from tonnage.estimate.load.options import USUAL, lengths, media_tokens
 from tonnage.estimate.serving.media import USUAL_SIZE
 from tonnage.estimate.serving.media.images import image_rule
 from tonnage.estimate.serving.media.sounds import SOUND_RULES
+from tonnage.estimate.serving.media.videos import VIDEO_RULES, WITHOUT_VIDEO
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, MissingDatum, NotApplicable, shown
 from tonnage.kernel.message import Message
@@ -18,12 +19,14 @@ from tonnage.spec import Encoded, Media
 
 LARGEST_SIDE = 65_535  # of JPEG
 MOST_IMAGES = 100_000
-LONGEST_SOUND = 86_400  # seconds: a day
+LONGEST_SOUND = LONGEST_VIDEO = 86_400  # seconds: a day
+FASTEST = 60  # frames a second
 STEEPEST = 200  # smart_resize of Qwen2-VL refuses images that are longer for their width
 KNOWN_IMAGES = (
     "Qwen2-VL, 2.5-VL, 3-VL, 3.5, Omni; LLaVA 1.5, NeXT, OneVision; InternVL; Llama 3.2 Vision, Llama 4; Gemma 3, 3n, "
     "4; Pixtral, Mistral 3; GLM-4V; Kimi-VL, K2.5; Phi-3.5-vision, Phi-4-multimodal; MiniMax-M3"
 )
+KNOWN_VIDEOS = "Qwen2-VL, 2.5-VL, 3-VL, 3.5, Omni; InternVL; LLaVA-OneVision; Gemma 4; GLM-4.1V, GLM-4.5V"
 KNOWN_SOUNDS = "Qwen2-Audio, Qwen2.5-Omni, Qwen3-Omni, Voxtral, Gemma 3n, Gemma 4, Phi-4-multimodal"
 
 
@@ -42,24 +45,17 @@ def with_load(model: Model, options: ServingOptions, load: LoadOptions) -> Servi
 
 
 def with_media(model: Model, options: ServingOptions, load: LoadOptions) -> ServingOptions:
-    """The options with the images and sounds of each request, whose tokens the plan and the lengths read from there."""
-    if load.images is None and load.audio_seconds is None:
-        if load.image_size is not None:
-            raise NotApplicable(
-                Message("{@image_size} is of {@images}: add it. Got {size}.", size=shown(load.image_size)),
-                "image_size",
-                ("images",),
-            )
+    """The options with the images, the video and the sounds of each request, whose tokens the plan and the lengths
+    read from there.
+    """
+    _check_owners(load)
+    if load.images is None and load.video_seconds is None and load.audio_seconds is None:
         return options
     media = Media()
     if load.images is not None:
         media = _of_images(model, load.images, load.image_size or USUAL_SIZE)
-    elif load.image_size is not None:
-        raise NotApplicable(
-            Message("{@image_size} is of {@images}: add it. Got {size}.", size=shown(load.image_size)),
-            "image_size",
-            ("images",),
-        )
+    if load.video_seconds is not None:
+        media = _with_video(model, media, load)
     seconds = duration("audio_seconds", load.audio_seconds)
     if seconds is not None:
         media = replace(media, audio_seconds=seconds, audio=_of_sounds(model, seconds))
@@ -67,6 +63,68 @@ def with_media(model: Model, options: ServingOptions, load: LoadOptions) -> Serv
     options = replace(options, media=media)
     text = lengths(model, options, load).input_tokens or 1
     return replace(options, media=replace(media, prompt_tokens=text + media.tokens))
+
+
+def _check_owners(load: LoadOptions) -> None:
+    """Sizes and rates of what no request holds are refused."""
+    if load.image_size is not None and load.images is None and load.video_seconds is None:
+        raise NotApplicable(
+            Message(
+                "{@image_size} is of {@images} and {@video_seconds}: add one. Got {size}.", size=shown(load.image_size)
+            ),
+            "image_size",
+            ("images", "video_seconds"),
+        )
+    if load.video_fps is not None and load.video_seconds is None:
+        raise NotApplicable(
+            Message("{@video_fps} is of {@video_seconds}: add it. Got {fps:g}.", fps=load.video_fps),
+            "video_fps",
+            ("video_seconds",),
+        )
+
+
+def _with_video(model: Model, media: Media, load: LoadOptions) -> Media:
+    seconds, fps = duration("video_seconds", load.video_seconds) or 0.0, load.video_fps
+    if not 0 < seconds <= LONGEST_VIDEO:
+        raise InvalidInput(
+            "{@video_seconds} must be more than 0 and at most {most:,}. Got {seconds:g}.",
+            most=LONGEST_VIDEO,
+            seconds=seconds,
+        )
+    if fps is not None and not 0 < fps <= FASTEST:
+        raise InvalidInput("{@video_fps} must be more than 0 and at most {most}. Got {fps:g}.", most=FASTEST, fps=fps)
+    width, height = image_sides(load.image_size or USUAL_SIZE)
+    if not _takes(model, "vision") or model.architecture in WITHOUT_VIDEO:
+        raise InvalidInput(
+            "{model} takes no video: leave out {@video_seconds}, or name a model that does, such as "
+            "qwen2.5-vl-7b-instruct. Described are {known}.",
+            model=model.name,
+            known=KNOWN_VIDEOS,
+        )
+    rule = VIDEO_RULES.get(model.architecture)
+    if rule is None:
+        raise MissingDatum(
+            "how many tokens {architecture} makes of a video is not described: give its prompt with {@input_tokens} "
+            "alone. Described are {known}.",
+            architecture=model.architecture or model.name,
+            known=KNOWN_VIDEOS,
+        )
+    if fps is not None and not rule.sampled:
+        raise InvalidInput(
+            "{@video_fps}: the processor of {model} takes {frames} frames of every video. Leave it out.",
+            model=model.name,
+            frames=rule.usual,
+        )
+    frames = rule.frames_of(seconds, fps)
+    return replace(
+        media,
+        width=width,
+        height=height,
+        video_seconds=seconds,
+        video_fps=fps or 0.0,
+        video_frames=frames,
+        video=rule.encode(model, frames, seconds, height, width),
+    )
 
 
 def _of_images(model: Model, images: int, text: str) -> Media:
@@ -110,8 +168,12 @@ def _of_sounds(model: Model, seconds: float) -> Encoded:
     return rule(model, seconds)
 
 
+def _takes(model: Model, kind: str) -> bool:
+    return any(branch.kind == kind for branch in model.branches)
+
+
 def _has_tower(model: Model, kind: str) -> None:
-    if any(branch.kind == kind for branch in model.branches):
+    if _takes(model, kind):
         return
     if kind == "vision":
         raise InvalidInput(
@@ -146,12 +208,13 @@ def image_sides(text: str) -> tuple[int, int]:
 
 
 def _check_context(model: Model, options: ServingOptions, media: Media) -> None:
-    """Images and sounds that leave no room for a token of text and one of the answer are refused."""
+    """Images, video and sounds that leave no room for a token of text and one of the answer are refused."""
     limit = options.context or model.context
     if limit is None or media.tokens + 2 <= limit:
         return
-    if media.image_tokens and media.image and media.audio_tokens + media.image.tokens + 2 <= limit:
-        most = (limit - 2 - media.audio_tokens) // media.image.tokens
+    others = media.tokens - media.image_tokens
+    if media.image_tokens and media.image and others + media.image.tokens + 2 <= limit:
+        most = (limit - 2 - others) // media.image.tokens
         raise InvalidInput(
             "{@images}: {images} images of {tokens:,} tokens do not fit a context of {limit:,} tokens. "
             "Nearest: {most}.",
@@ -159,6 +222,14 @@ def _check_context(model: Model, options: ServingOptions, media: Media) -> None:
             tokens=media.image.tokens,
             limit=limit,
             most=most,
+        )
+    if media.video is not None:
+        raise InvalidInput(
+            "{frames:,} frames of a video, with other images and sounds, take {tokens:,} tokens, and {@context} holds "
+            "{limit:,}: give a shorter video, a smaller {@image_size} or {@video_fps}.",
+            frames=media.video_frames,
+            tokens=media.tokens,
+            limit=limit,
         )
     raise InvalidInput(
         "the images and sounds of a request take {tokens:,} tokens, and {@context} holds {limit:,}: give smaller or "
