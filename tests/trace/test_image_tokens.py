@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tonnage.architectures import Model
-from tonnage.estimate.serving.media import images, sounds, videos
+from tonnage.estimate.media import images, sounds, videos
 
 SIZES = (
     (1024, 1024),

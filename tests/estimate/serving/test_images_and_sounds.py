@@ -4,7 +4,7 @@ import pytest
 
 import tonnage
 from tonnage.architectures._registry import ARCHITECTURES, find
-from tonnage.estimate.serving.media import images, sounds, videos
+from tonnage.estimate.media import images, sounds, videos
 from tonnage.kernel.errors import InvalidInput, MissingDatum, NotApplicable
 from tonnage.models import read
 

@@ -1,15 +1,13 @@
 """Images, videos and sounds of the requests of a served model: what was asked in tokens, by the model's own rule."""
 
-import re
-
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate.load.options import USUAL, lengths, media_tokens
-from tonnage.estimate.serving.media import USUAL_SIZE
-from tonnage.estimate.serving.media.images import image_rule
-from tonnage.estimate.serving.media.sounds import SOUND_RULES
-from tonnage.estimate.serving.media.videos import VIDEO_RULES, WITHOUT_VIDEO
+from tonnage.estimate.media import USUAL_SIZE
+from tonnage.estimate.media.asked import check_tower, has_tower, image_sides, images_asked
+from tonnage.estimate.media.sounds import SOUND_RULES
+from tonnage.estimate.media.videos import VIDEO_RULES, WITHOUT_VIDEO
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, MissingDatum, NotApplicable, shown
 from tonnage.kernel.message import Message
@@ -17,15 +15,8 @@ from tonnage.question.amounts import duration
 from tonnage.question.subjects.load import LoadOptions
 from tonnage.spec import Encoded, Media
 
-LARGEST_SIDE = 65_535  # of JPEG
-MOST_IMAGES = 100_000
 LONGEST_SOUND = LONGEST_VIDEO = 86_400  # seconds: a day
 FASTEST = 60  # frames a second
-STEEPEST = 200  # smart_resize of Qwen2-VL refuses images that are longer for their width
-KNOWN_IMAGES = (
-    "Qwen2-VL, 2.5-VL, 3-VL, 3.5, Omni; LLaVA 1.5, NeXT, OneVision; InternVL; Llama 3.2 Vision, Llama 4; Gemma 3, 3n, "
-    "4; Pixtral, Mistral 3; GLM-4V; Kimi-VL, K2.5; Phi-3.5-vision, Phi-4-multimodal; MiniMax-M3"
-)
 KNOWN_VIDEOS = "Qwen2-VL, 2.5-VL, 3-VL, 3.5, Omni; InternVL; LLaVA-OneVision; Gemma 4; GLM-4.1V, GLM-4.5V"
 KNOWN_SOUNDS = "Qwen2-Audio, Qwen2.5-Omni, Qwen3-Omni, Voxtral, Gemma 3n, Gemma 4, Phi-4-multimodal"
 
@@ -53,7 +44,7 @@ def with_media(model: Model, options: ServingOptions, load: LoadOptions) -> Serv
         return options
     media = Media()
     if load.images is not None:
-        media = _of_images(model, load.images, load.image_size or USUAL_SIZE)
+        media = images_asked(model, load.images, load.image_size or USUAL_SIZE)
     if load.video_seconds is not None:
         media = _with_video(model, media, load)
     seconds = duration("audio_seconds", load.audio_seconds)
@@ -94,7 +85,7 @@ def _with_video(model: Model, media: Media, load: LoadOptions) -> Media:
     if fps is not None and not 0 < fps <= FASTEST:
         raise InvalidInput("{@video_fps} must be more than 0 and at most {most}. Got {fps:g}.", most=FASTEST, fps=fps)
     width, height = image_sides(load.image_size or USUAL_SIZE)
-    if not _takes(model, "vision") or model.architecture in WITHOUT_VIDEO:
+    if not has_tower(model, "vision") or model.architecture in WITHOUT_VIDEO:
         raise InvalidInput(
             "{model} takes no video: leave out {@video_seconds}, or name a model that does, such as "
             "qwen2.5-vl-7b-instruct. Described are {known}.",
@@ -127,28 +118,6 @@ def _with_video(model: Model, media: Media, load: LoadOptions) -> Media:
     )
 
 
-def _of_images(model: Model, images: int, text: str) -> Media:
-    if not 1 <= images <= MOST_IMAGES:
-        raise InvalidInput("{@images} must be from 1 to {most:,}. Got {images}.", most=MOST_IMAGES, images=images)
-    width, height = image_sides(text)
-    _has_tower(model, "vision")
-    rule = image_rule(model)
-    if rule is None:
-        raise MissingDatum(
-            "how many tokens {architecture} makes of an image is not described: give its prompt with {@input_tokens} "
-            "alone. Described are {known}.",
-            architecture=model.architecture or model.name,
-            known=KNOWN_IMAGES,
-        )
-    if images > 1 and model.family == "mllama":
-        raise MissingDatum(
-            "{model}: the cross-attention of one image is counted; of more it is not known. Got {images} {@images}.",
-            model=model.name,
-            images=images,
-        )
-    return Media(images=images, width=width, height=height, image=rule(model, height, width))
-
-
 def _of_sounds(model: Model, seconds: float) -> Encoded:
     if not 0 < seconds <= LONGEST_SOUND:
         raise InvalidInput(
@@ -156,7 +125,7 @@ def _of_sounds(model: Model, seconds: float) -> Encoded:
             most=LONGEST_SOUND,
             seconds=seconds,
         )
-    _has_tower(model, "audio")
+    check_tower(model, "audio")
     rule = SOUND_RULES.get(model.architecture)
     if rule is None:
         raise MissingDatum(
@@ -166,45 +135,6 @@ def _of_sounds(model: Model, seconds: float) -> Encoded:
             known=KNOWN_SOUNDS,
         )
     return rule(model, seconds)
-
-
-def _takes(model: Model, kind: str) -> bool:
-    return any(branch.kind == kind for branch in model.branches)
-
-
-def _has_tower(model: Model, kind: str) -> None:
-    if _takes(model, kind):
-        return
-    if kind == "vision":
-        raise InvalidInput(
-            "{model} takes no images: leave out {@images}, or name a model that does, such as qwen2.5-vl-7b-instruct.",
-            model=model.name,
-        )
-    raise InvalidInput(
-        "{model} takes no sounds: leave out {@audio_seconds}, or name a model that does, such as gemma-4-e4b-it.",
-        model=model.name,
-    )
-
-
-def image_sides(text: str) -> tuple[int, int]:
-    """Width and height of "1920x1080"."""
-    found = re.fullmatch(r"\s*(\d{1,9})\s*[xX×]\s*(\d{1,9})\s*", text)
-    sides = tuple(map(int, found.groups())) if found else ()
-    if not sides or not all(1 <= side <= LARGEST_SIDE for side in sides):
-        raise InvalidInput(
-            "{@image_size} must be width x height, each from 1 to {most:,} pixels, such as 1920x1080. Got {size}.",
-            most=LARGEST_SIDE,
-            size=shown(text),
-        )
-    width, height = sides
-    if max(sides) > STEEPEST * min(sides):
-        raise InvalidInput(
-            "{@image_size}: one side must be at most {steepest} times the other. Got {size}. Nearest: {near}.",
-            steepest=STEEPEST,
-            size=shown(text),
-            near=f"{min(width, STEEPEST * height)}x{min(height, STEEPEST * width)}",
-        )
-    return width, height
 
 
 def _check_context(model: Model, options: ServingOptions, media: Media) -> None:

@@ -13,7 +13,7 @@ from math import ceil, floor
 from msgspec import Struct
 
 from tonnage.architectures import Model
-from tonnage.estimate.serving.media.images import gemma4, positive, section, smart_resize
+from tonnage.estimate.media.images import gemma4, positive, section, smart_resize
 from tonnage.kernel.message import Message
 from tonnage.spec.media import Encoded
 
