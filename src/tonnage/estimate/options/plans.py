@@ -18,6 +18,7 @@ from tonnage.estimate.options.framework_options import (
 from tonnage.estimate.options.machine import site_of, stated_links, warn_of_machine
 from tonnage.estimate.options.parallel import check_parallel, facts_of, parallel_sizes, pipeline_schedule, uneven_ranks
 from tonnage.estimate.options.training_method import check_base, training_method, usual_precision
+from tonnage.estimate.options.vision import vision_of
 from tonnage.estimate.plan.rule import Facts, check, check_positions, check_size
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import BATCH, CONTEXT, LOSS_CHUNKS, MICROBATCHES
@@ -165,6 +166,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         **uneven_ranks(model, runtime, sizes, o, q),
         **(own_options(request) | framework_options(model, runtime, sizes, model_code, o, q)),
         tuning=tuning,
+        vision=vision_of(model, length, tuning.method, o, q),
         post_training=(objective := objective_of(model, runtime, tuning.method, o, q)),
         rollout=_rollout(objective.objective, runtime, of_batch | {"micro_batch_size": micro, "count": count}, o, q),
         **offload,

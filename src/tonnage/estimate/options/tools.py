@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question, own_of
+from tonnage.estimate.media.asked import has_tower
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.runtimes import has_training_runtime, training_runtime
@@ -85,6 +86,8 @@ def _defaults(tool: Tool, runtime: str, model: Model, cluster: Cluster, o: Train
     """What the tool sets where nobody says it: option -> value."""
     is_quantised = o.method == "qlora" or o.base_weights not in (None, "16 bit")
     found = tool.settings(runtime, o.method, is_quantised=is_quantised, tensor=o.tensor_parallel_size)
+    if tool.freezes_tower and o.method in (None, "full") and has_tower(model, "vision"):
+        found["vision_tower"] = "frozen"
     if tool.data_loader_workers:
         found["data_loader_workers"] = tool.data_loader_workers
     if o.method in ADAPTERS:

@@ -58,6 +58,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     narrow_on: tuple[str, ...] = ()
     #: Whether norms, embedding and head of a quantised base stay in 16 bit.
     keeps_base_narrow: bool = False
+    #: Whether full fine-tuning leaves vision towers and their projectors frozen.
+    freezes_tower: bool = False
     #: Rank of adapters; 0: no default of its own.
     lora_rank: int = 0
     #: Whether adapters have dropout.
@@ -134,6 +136,7 @@ LLAMA_FACTORY = Tool(
     micro_batch_size=8,
     checkpoints=True,
     keeps_base_narrow=True,
+    freezes_tower=True,  # hparams/finetuning_args.py: freeze_vision_tower, freeze_multi_modal_projector
     lora_rank=8,
     expands_on=("ddp",),
 )
@@ -149,6 +152,7 @@ MS_SWIFT = Tool(
     checkpoints=True,
     narrow_on=(PLAIN, "ddp"),
     keeps_base_narrow=True,
+    freezes_tower=True,  # swift/arguments/tuner_args.py: freeze_vit, freeze_aligner
     lora_rank=8,
     lora_dropout=True,
     data_loader_workers=1,
