@@ -127,3 +127,11 @@ def test_what_is_not_estimated_is_refused():
         train(image_size="640x480")
     with pytest.raises(InvalidPlan, match="trained or frozen"):
         train(vision_tower="none")
+
+
+def test_llama_factory_shrinks_images_before_the_processor():
+    # LLaMA-Factory, hparams/model_args.py: image_max_pixels 768 * 768; 1024 x 1024 becomes 768 x 768, 27 x 27 groups
+    large, small = (train(images=1, runtime="llama-factory", image_size=size) for size in ("1024x1024", "560x560"))
+    assert value(large, "image_tokens") == 27 * 27
+    assert any("589,824 pixels at most: they are of 768x768" in note for note in large.warnings)
+    assert value(small, "image_tokens") == 20 * 20

@@ -1,5 +1,6 @@
 """A run that names a tool, such as axolotl: the options on its runtime, with the tool's own defaults."""
 
+from math import sqrt
 from typing import Any
 
 from msgspec import Struct
@@ -7,7 +8,8 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question, own_of
-from tonnage.estimate.media.asked import has_tower
+from tonnage.estimate.media import USUAL_SIZE
+from tonnage.estimate.media.asked import has_tower, image_sides
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.runtimes import has_training_runtime, training_runtime
@@ -43,7 +45,19 @@ def run_of_tool(model: Model, cluster: Cluster, options: TrainingOptions) -> Run
     on = several.runtime if several is not None and cluster.size > 1 else name
     defaults = _defaults(tool, on, model, cluster, options)
     own = {option: value for option, value in defaults.items() if getattr(options, option) is None}
-    return RunOfTool(tool, replace(options, **own, runtime=name), own)
+    shrunk = {"image_size": size} if (size := _shrunk(tool, options)) else {}
+    return RunOfTool(tool, replace(options, **own, **shrunk, runtime=name), own)
+
+
+def _shrunk(tool: Tool, o: TrainingOptions) -> str:
+    """The size to which the tool shrinks images; empty where it leaves them (LLaMA-Factory, data/mm_plugin.py:
+    _preprocess_image).
+    """
+    if o.images is None or not tool.image_pixels:
+        return ""
+    width, height = image_sides(o.image_size or USUAL_SIZE)
+    factor = sqrt(tool.image_pixels / (width * height))
+    return f"{int(width * factor)}x{int(height * factor)}" if factor < 1 else ""
 
 
 def note_tool(run: RunOfTool, runtime: str, question: Question) -> None:
@@ -57,6 +71,15 @@ def note_tool(run: RunOfTool, runtime: str, question: Question) -> None:
     question.put("runtime", given.value, "given", run.tool.shown)
     for sentence in reversed(tool_notes(run, runtime)):
         question.warn(sentence, first=True)
+    if run.tool.image_pixels and run.options.images is not None:
+        question.warn(
+            Message(
+                "{tool} shrinks images to {most:,} pixels at most: they are of {size} here.",
+                tool=run.tool.shown,
+                most=run.tool.image_pixels,
+                size=run.options.image_size or USUAL_SIZE,
+            )
+        )
 
 
 def tool_notes(run: RunOfTool, runtime: str) -> list[str]:

@@ -60,6 +60,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     keeps_base_narrow: bool = False
     #: Whether full fine-tuning leaves vision towers and their projectors frozen.
     freezes_tower: bool = False
+    #: Pixels to which it shrinks larger images before the model's own processor; 0: none.
+    image_pixels: int = 0
     #: Rank of adapters; 0: no default of its own.
     lora_rank: int = 0
     #: Whether adapters have dropout.
@@ -137,6 +139,7 @@ LLAMA_FACTORY = Tool(
     checkpoints=True,
     keeps_base_narrow=True,
     freezes_tower=True,  # hparams/finetuning_args.py: freeze_vision_tower, freeze_multi_modal_projector
+    image_pixels=768 * 768,  # hparams/model_args.py: image_max_pixels
     lora_rank=8,
     expands_on=("ddp",),
 )
