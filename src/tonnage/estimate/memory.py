@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from tonnage.architectures import Block, Model
 from tonnage.estimate.frameworks.base import Framework, framework_of
 from tonnage.estimate.layers import layers as tapes
-from tonnage.estimate.media.images import section
 from tonnage.estimate.plan.schedule import schedule_of
 from tonnage.estimate.site.terms import Correction, calibrated_bytes, training_correction
 from tonnage.estimate.step.method import trained_parameters
@@ -248,6 +247,8 @@ QUICK = ("clip_vision_model", "qwen2_vl")  # hidden_act quick_gelu: transformers
 
 def _of_tower(model: Model) -> dict[str, Any]:
     """The config of the language model with the activation of its vision tower."""
+    from tonnage.estimate.media.images import section  # most runs are on text
+
     text, vision = model.config.get("text_config"), section(model, "vision_config")
     config = {**model.config, **(text if isinstance(text, Mapping) else {})}
     config.pop("text_config", None)

@@ -7,7 +7,6 @@ from tonnage.estimate.load.options import USUAL, lengths, media_tokens
 from tonnage.estimate.media import USUAL_SIZE
 from tonnage.estimate.media.asked import check_tower, has_tower, image_sides, images_asked
 from tonnage.estimate.media.sounds import SOUND_RULES
-from tonnage.estimate.media.videos import VIDEO_RULES, WITHOUT_VIDEO
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, MissingDatum, NotApplicable, shown
 from tonnage.kernel.message import Message
@@ -75,6 +74,8 @@ def _check_owners(load: LoadOptions) -> None:
 
 
 def _with_video(model: Model, media: Media, load: LoadOptions) -> Media:
+    from tonnage.estimate.media.videos import VIDEO_RULES, WITHOUT_VIDEO  # most requests hold none
+
     seconds, fps = duration("video_seconds", load.video_seconds) or 0.0, load.video_fps
     if not 0 < seconds <= LONGEST_VIDEO:
         raise InvalidInput(

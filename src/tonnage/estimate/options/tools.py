@@ -8,8 +8,6 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question, own_of
-from tonnage.estimate.media import USUAL_SIZE
-from tonnage.estimate.media.asked import has_tower, image_sides
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.runtimes import has_training_runtime, training_runtime
@@ -55,6 +53,9 @@ def _shrunk(tool: Tool, o: TrainingOptions) -> str:
     """
     if o.images is None or not tool.image_pixels:
         return ""
+    from tonnage.estimate.media import USUAL_SIZE  # most runs are on text
+    from tonnage.estimate.media.asked import image_sides
+
     width, height = image_sides(o.image_size or USUAL_SIZE)
     factor = sqrt(tool.image_pixels / (width * height))
     return f"{int(width * factor)}x{int(height * factor)}" if factor < 1 else ""
@@ -77,7 +78,7 @@ def note_tool(run: RunOfTool, runtime: str, question: Question) -> None:
                 "{tool} shrinks images to {most:,} pixels at most: they are of {size} here.",
                 tool=run.tool.shown,
                 most=run.tool.image_pixels,
-                size=run.options.image_size or USUAL_SIZE,
+                size=question.entries["image_size"].value,
             )
         )
 
@@ -109,7 +110,7 @@ def _defaults(tool: Tool, runtime: str, model: Model, cluster: Cluster, o: Train
     """What the tool sets where nobody says it: option -> value."""
     is_quantised = o.method == "qlora" or o.base_weights not in (None, "16 bit")
     found = tool.settings(runtime, o.method, is_quantised=is_quantised, tensor=o.tensor_parallel_size)
-    if tool.freezes_tower and o.method in (None, "full") and has_tower(model, "vision"):
+    if tool.freezes_tower and o.method in (None, "full") and any(branch.kind == "vision" for branch in model.branches):
         found["vision_tower"] = "frozen"
     if tool.data_loader_workers:
         found["data_loader_workers"] = tool.data_loader_workers

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from tonnage.architectures import Block
 from tonnage.estimate.plan.schedule import in_flight, waiting_for_weights
 from tonnage.estimate.step.communication import copies, training_overhead, width_of
-from tonnage.estimate.step.images import images_at_work, images_kept
 from tonnage.estimate.step.points import Point, by_place, points
 from tonnage.estimate.step.rank import Stage, largest_weight, largest_weights, layer_count
 from tonnage.estimate.step.states import KeptTensors, States, foreach_copies
@@ -73,6 +72,8 @@ def around(rank: StageView) -> Iterator[Phase]:
 
 def _of_tower(rank: "StageMemory") -> Phase:
     """The vision tower at work: in its backward, when all gradients are made, or in its forward, where it is frozen."""
+    from tonnage.estimate.step.images import images_at_work  # most runs are on text
+
     point = rank.points[-1] if rank.plan.trains_tower else rank.points[0]
     gradients, held = rank.gradients_at(point), [*rank.images, images_at_work(rank)]
     reserve = rank.step.framework.reserve(rank, point, gradients.value)
@@ -326,6 +327,10 @@ class StageMemory(States):
     @cached_property
     def images(self) -> list[Term]:
         """What stays of images from the vision tower's forward to its backward."""
+        if self.step.tower is None:
+            return []
+        from tonnage.estimate.step.images import images_kept  # most runs are on text
+
         return images_kept(self)
 
     def _phase(self, point: Point) -> Phase:

@@ -14,8 +14,6 @@ from tonnage.estimate.answer import answers
 from tonnage.estimate.answer.notes import narrowest
 from tonnage.estimate.bands import training_band
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.media import USUAL_SIZE
-from tonnage.estimate.media.asked import images_asked
 from tonnage.estimate.memory import training_memory
 from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.options.plans import training_plan
@@ -100,6 +98,9 @@ class TrainingRow:
         """Tokens of the shortest sequence: its images leave room for one of text."""
         if self.options.images is None:
             return 1
+        from tonnage.estimate.media import USUAL_SIZE  # most runs are on text
+        from tonnage.estimate.media.asked import images_asked
+
         return images_asked(self.model, self.options.images, self.options.image_size or USUAL_SIZE).image_tokens + 1
 
     def _is_plan(self, value: int) -> bool:
