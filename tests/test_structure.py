@@ -52,6 +52,7 @@ DEPTH = {name: depth for depth, group in enumerate(LAYERS) for name in group}
 ROOMS = (
     "inputs",
     "identity",
+    "media",
     "hardware",
     "site",
     "plan",

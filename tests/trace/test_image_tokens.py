@@ -1,10 +1,11 @@
-"""Tokens of images and sounds against the functions of transformers' own processors, and what a question says of them.
+"""Tokens of images, videos and sounds against the functions of transformers' own processors.
 
 The processors need torchvision; their functions of sizes do not, so that they are taken out of the installed source.
 """
 
 import ast
 import math
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from tonnage.architectures import Model
-from tonnage.estimate.serving.media import images, sounds
+from tonnage.estimate.media import images, sounds, videos
 
 SIZES = (
     (1024, 1024),
@@ -190,3 +191,119 @@ def test_sounds_are_counted_as_the_encoders_count_them(seconds):
 def test_a_second_of_gemma_4_is_25_tokens():
     assert sounds.gemma4(model("Gemma4ForConditionalGeneration"), 10).tokens == 250
     assert sounds.gemma4(model("Gemma4ForConditionalGeneration"), 30).tokens == 750
+
+
+VIDEOS = ((1, None), (10, None), (61, 1), (90, 2), (600, None), (7.3, 4), (2000, 0.5))
+
+
+class Metadata:
+    """What a processor knows of a video of 30 frames a second."""
+
+    def __init__(self, seconds: float):
+        self.fps, self.duration = 30, seconds
+        self.total_num_frames = round(seconds * 30)
+
+
+class Torch:
+    """The functions of torch that sample_frames calls, of numpy."""
+
+    @staticmethod
+    def arange(*bounds):
+        return type("Indices", (), {"int": lambda self: np.arange(*bounds).astype(int)})()
+
+
+def video(asked: Model, seconds: float, fps: float | None, height: int, width: int) -> tuple[int, int]:
+    """Frames and tokens of a video."""
+    rule = videos.VIDEO_RULES[asked.architecture]
+    frames = rule.frames_of(seconds, fps)
+    return frames, rule.encode(asked, frames, seconds, height, width).tokens
+
+
+def processor(**settings):
+    return type("Processor", (), {"num_frames": None, "temporal_patch_size": 2, "merge_size": 2, **settings})()
+
+
+@pytest.mark.parametrize(("seconds", "fps"), VIDEOS)
+@pytest.mark.parametrize(("height", "width"), SIZES[:4])
+def test_qwen_2_takes_pairs_of_frames_each_within_its_pixels(seconds, fps, height, width):
+    sample, resize = of_transformers(
+        "qwen2_vl/video_processing_qwen2_vl", "sample_frames", "smart_resize", torch=Torch, VideoMetadata=object
+    )
+    own = processor(min_frames=4, max_frames=768, fps=2)
+    frames = len(sample(own, Metadata(seconds), fps=fps))
+    for name, side, least, most in (
+        ("Qwen2_5_VLForConditionalGeneration", 14, 3136, 12_845_056),
+        ("Qwen2_5OmniForConditionalGeneration", 14, 128 * 28 * 28, 768 * 28 * 28),
+        ("Qwen3OmniMoeForConditionalGeneration", 16, 128 * 32 * 32, 768 * 32 * 32),
+    ):
+        high, wide = resize(height, width, side * 2, least, most)
+        expected = -(-frames // 2) * (high // side) * (wide // side) // 4
+        asked = model(name, vision_config={"patch_size": side})
+        assert video(asked, seconds, fps, height, width) == (frames, expected)
+
+
+@pytest.mark.parametrize(("seconds", "fps"), VIDEOS)
+@pytest.mark.parametrize(("height", "width"), SIZES[:4])
+def test_qwen_3_shares_its_pixels_among_frames_and_says_their_time(seconds, fps, height, width):
+    sample, resize = of_transformers(
+        "qwen3_vl/video_processing_qwen3_vl", "sample_frames", "smart_resize", VideoMetadata=object
+    )
+    (times,) = of_transformers("qwen3_vl/processing_qwen3_vl", "_calculate_timestamps")
+    own = processor(min_frames=4, max_frames=768, fps=2)
+    indices = sample(own, Metadata(seconds), fps=fps)
+    high, wide = resize(len(indices), height, width, 2, 32, 4096, 25_165_824)
+    # the pieces into which the expression of Qwen's tokenizer cuts the words, and a start and an end of each pair
+    words = re.compile(r"[^\r\n\w]?[A-Za-z]+|\d| ?[^\s\w]+|\s+")
+    text = sum(len(words.findall(f"<{time:.1f} seconds>")) + 2 for time in times(own, indices.tolist(), 30))
+    expected = -(-len(indices) // 2) * (high // 16) * (wide // 16) // 4 + text
+    asked = model("Qwen3VLForConditionalGeneration", vision_config={"patch_size": 16})
+    assert video(asked, seconds, fps, height, width) == (len(indices), expected)
+
+
+@pytest.mark.parametrize(("seconds", "fps"), VIDEOS)
+def test_glm_takes_the_frames_of_five_minutes(seconds, fps):
+    sample, resize = of_transformers(
+        "glm4v/video_processing_glm4v", "sample_frames", "smart_resize", VideoMetadata=object
+    )
+    own = processor(max_duration=300, fps=2)
+    indices = sample(own, Metadata(seconds), fps=fps)
+    high, wide = resize(len(indices), 720, 1280, 2, 28, 112 * 112, 47_040_000)
+    text = sum(2 + -(-len(str(int(index / 30))) // 3) for index in indices[::2])
+    expected = len(indices) // 2 * (high // 14) * (wide // 14) // 4 + text
+    assert video(model("Glm4vForConditionalGeneration"), seconds, fps, 720, 1280) == (len(indices), expected)
+
+
+def test_qwen_3_counts_as_many_tokens_as_were_measured():
+    # huggingface/transformers, issue 48062: 1080p with 469,762,048 pixels for all frames: 183,600 tokens of 180 frames
+    encode = videos.all_frames(16, 4096, 469_762_048, lambda seconds, frames: 0)
+    asked = model("Qwen3VLForConditionalGeneration", vision_config={"patch_size": 16})
+    assert encode(asked, 180, 90, 1080, 1920).tokens == 183_600
+    assert encode(asked, 768, 600, 1080, 1920).tokens == 221_184
+    # QwenLM/Qwen3-VL, issue 1795: 61 s of 720 x 1280 at one frame a second under vLLM, which took 60 frames: a prompt
+    # of 11,981 tokens, of which some 15 are of the question and of the chat
+    rule = videos.VIDEO_RULES["Qwen3VLForConditionalGeneration"]
+    assert 0 < 11_981 - rule.encode(asked, 60, 61, 720, 1280).tokens < 20
+
+
+def test_frames_of_one_size_have_as_many_tokens_each():
+    (counted,) = of_transformers("llava_onevision/processing_llava_onevision", "replace_video_token")
+    asked = processor(num_image_tokens=729, video_token="v")
+    text = counted(asked, {"pixel_values_videos": [np.zeros((32, 1))]}, 0)
+    assert video(model("LlavaOnevisionForConditionalGeneration"), 10, None, 720, 1280) == (32, len(text))
+    (labelled,) = of_transformers("internvl/processing_internvl", "replace_video_token")
+    asked = processor(image_seq_length=256, start_image_token="<", end_image_token=">", image_token="i")
+    text = labelled(asked, {"pixel_values_videos": [np.zeros((12, 1))]}, 0)
+    pieces = re.findall(r"Frame|\d|[:<>i \n]", text)
+    assert video(model("InternVLForConditionalGeneration"), 6, 2, 720, 1280) == (12, len(pieces))
+
+
+def test_gemma_4_takes_32_frames_of_70_tokens_at_most():
+    (resize,) = of_transformers("gemma4/video_processing_gemma4", "get_aspect_ratio_preserving_size")
+    (labelled,) = of_transformers("gemma4/processing_gemma4", "replace_video_token")
+    high, wide = resize(720, 1280, 16, 70 * 9, 3)
+    asked = processor(boi_token="<", eoi_token=">", video_token="v")
+    metadata = Metadata(100)
+    metadata.timestamps = [100 / 31 * index for index in range(32)]
+    each = (high // 16) * (wide // 16) // 9
+    text = labelled(asked, {"num_soft_tokens_per_video": [each], "video_metadata": [metadata]}, 0)
+    assert video(model("Gemma4ForConditionalGeneration"), 100, None, 720, 1280) == (32, len(text))

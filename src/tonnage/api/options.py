@@ -211,6 +211,16 @@ class TrainOptions(TypedDict, total=False):
     """
     trainable_layers: int | None
     """layers that train with method freeze, from the last [layers]; default: 2"""
+    images: int | None
+    """images of each sequence; their tokens are among those of --sequence-length, by the model's own rule [images];
+    default: none
+    """
+    image_size: str | None
+    """pixels of each image, width x height, such as 1920x1080 [WxH]; default: 1024x1024"""
+    vision_tower: str | None
+    """whether the vision tower and its projector train or are frozen; default: trained with method full, frozen with
+    others; frozen by LLaMA-Factory and ms-swift
+    """
     first_stage_layers: int | None
     """layers of the first pipeline stage [layers]; default: as even as can be"""
     last_stage_layers: int | None
@@ -532,11 +542,15 @@ class ServeOptions(MachineOptions, total=False):
     output_tokens: int | None
     """tokens of an answer [tokens]; default: 1024, at most what the context leaves"""
     images: int | None
-    """images of each request; their tokens come on top of --input-tokens, by the model's own rule [images]; default:
-    none
-    """
     image_size: str | None
-    """pixels of each image, width x height, such as 1920x1080 [WxH]; default: 1024x1024"""
+    video_seconds: float | str | None
+    """video of each request, such as 60s, of frames of --image-size; its tokens come on top of --input-tokens, by
+    the model's own rule. Its sound is --audio-seconds [time]; default: none
+    """
+    video_fps: float | None
+    """frames a second that the model sees of the video [frames/s]; default: the processor's: 2 of Qwen-VL and
+    GLM-4V, 32 frames in all of others
+    """
     documents: int | None
     """documents to embed, pairs to score or files of speech to write down, such as 10M: time and price of all
     [documents]
@@ -654,8 +668,8 @@ class AnyOptions(TrainOptions, total=False):
     host_bandwidth: float | str | None
     input_tokens: int | None
     output_tokens: int | None
-    images: int | None
-    image_size: str | None
+    video_seconds: float | str | None
+    video_fps: float | None
     documents: int | None
     audio_seconds: float | str | None
     request_rate: float | None

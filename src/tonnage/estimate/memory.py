@@ -2,6 +2,7 @@
 here.
 """
 
+from collections.abc import Mapping
 from functools import cached_property, reduce
 from typing import Any
 
@@ -23,7 +24,7 @@ from tonnage.kernel.formula import Number, maximum
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import TRAINING_RECIPES, Recipe
 from tonnage.runtimes import training_runtime
-from tonnage.spec import Cluster, TrainingPlan
+from tonnage.spec import Cluster, PipelineLayout, TrainingPlan, Tuning, Vision
 from tonnage.tape import Layer, Setting
 
 
@@ -218,5 +219,55 @@ class Step:
         return TrainingMemory(self, ranks, tuple(alike.values()))
 
     @cached_property
+    def tower(self) -> "Step | None":
+        """The vision tower as a model whose sequences are the patches of an image; None where there are no images.
+        It is on the first stage alone.
+        """
+        plan, vision = self.plan, self.plan.vision
+        if not vision.images:
+            return None
+        branch = next(branch for branch in self.model.branches if branch.kind == "vision")
+        alone = replace(
+            self.model,
+            hidden_size=branch.hidden_size,
+            branches=(replace(branch, kind="decoder"),),
+            tied=False,
+            config=_of_tower(self.model),
+        )
+        of_patches = replace(
+            plan,
+            sequence_length=vision.image_patches,
+            micro_batch_size=plan.micro_batch_size * vision.image_sequences,
+            pipeline_parallel_size=1,
+            virtual_pipeline_size=1,
+            pipeline_schedule="1f1b",
+            context_parallel_size=1,
+            expert_parallel_size=1,
+            expert_tensor_parallel_size=1,
+            sequence_parallel=False,
+            mean_packed_length=None,
+            packing=False,
+            site=None,
+            layout=PipelineLayout(),
+            tuning=Tuning(),
+            vision=Vision(),
+        )
+        return Step(alone, of_patches, self.cluster)
+
+    @cached_property
     def kinds(self) -> tuple[tuple[Block, Layer], ...]:
         return tuple(self.layers.items())
+
+
+QUICK = ("clip_vision_model", "qwen2_vl")  # hidden_act quick_gelu: transformers, CLIPVisionConfig, Qwen2VLVisionConfig
+
+
+def _of_tower(model: Model) -> dict[str, Any]:
+    """The config of the language model with the activation of its vision tower."""
+    from tonnage.estimate.media.images import section  # most runs are on text
+
+    text, vision = model.config.get("text_config"), section(model, "vision_config")
+    config = {**model.config, **(text if isinstance(text, Mapping) else {})}
+    config.pop("text_config", None)
+    usual = "quick_gelu" if vision.get("model_type") in QUICK else "gelu"
+    return config | {"hidden_act": vision.get("hidden_act") or usual}

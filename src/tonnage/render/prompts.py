@@ -5,6 +5,8 @@ from typing import Any
 
 from tonnage.language import say
 
+MEDIA_TOKENS = ("image_tokens", "video_tokens", "audio_tokens")
+
 
 def prompt_words(question: Mapping[str, Any]) -> str:
     """Such as "1,024-token prompts"; of a trace "prompts of the trace"; nothing where the question has no prompts."""
@@ -23,8 +25,10 @@ def media_words(question: Mapping[str, Any], text: int) -> str:
     """The tokens of a prompt by what they are of, such as "1,024 text and 2,738 image tokens"; nothing where all are of
     text.
     """
-    image, audio = (_tokens(question.get(name)) for name in ("image_tokens", "audio_tokens"))
-    tokens = {"text": f"{text:,}", "image": f"{image:,}", "audio": f"{audio:,}"}
+    image, video, audio = (_tokens(question.get(name)) for name in MEDIA_TOKENS)
+    tokens = {"text": f"{text:,}", "image": f"{image:,}", "video": f"{video:,}", "audio": f"{audio:,}"}
+    if video:
+        return _with_video(tokens, image, audio)
     if image and audio:
         return say("{text} text, {image} image and {audio} audio tokens", **tokens)
     if image:
@@ -32,9 +36,19 @@ def media_words(question: Mapping[str, Any], text: int) -> str:
     return say("{text} text and {audio} audio tokens", **tokens) if audio else ""
 
 
+def _with_video(tokens: Mapping[str, str], image: int, audio: int) -> str:
+    if image and audio:
+        return say("{text} text, {image} image, {video} video and {audio} audio tokens", **tokens)
+    if image:
+        return say("{text} text, {image} image and {video} video tokens", **tokens)
+    if audio:
+        return say("{text} text, {video} video and {audio} audio tokens", **tokens)
+    return say("{text} text and {video} video tokens", **tokens)
+
+
 def media_tokens(question: Mapping[str, Any]) -> int:
-    """Tokens of a request's images and sounds, on top of its text."""
-    return sum(_tokens(question.get(name)) for name in ("image_tokens", "audio_tokens"))
+    """Tokens of a request's images, video and sounds, on top of its text."""
+    return sum(_tokens(question.get(name)) for name in MEDIA_TOKENS)
 
 
 def _tokens(entry: Any) -> int:

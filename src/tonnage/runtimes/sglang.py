@@ -150,8 +150,7 @@ def launch(start: Start) -> str:
     if plan.denoising is not None:  # sglang/srt/dllm/algorithm/low_confidence.py
         words += ["--trust-remote-code", "--dllm-algorithm LowConfidence"]
     if plan.media is not None:
-        items = (("image", plan.media.images), ("audio", int(plan.media.audio is not None)))
-        counts = ", ".join(f'"{name}": {count}' for name, count in items if count)
+        counts = ", ".join(f'"{name}": {count}' for name, count in plan.media.counts.items())
         words += [f"--limit-mm-data-per-request '{{{counts}}}'"]
     words += ["--chunked-prefill-size -1"] if plan.chunked_prefill is False else []
     words += _tier(start)
@@ -232,6 +231,8 @@ NEWEST = ServingRuntime(
     fuses_mixtures=True,
     fused_architectures=FUSED,
     passes_ahead=1,
+    # sglang/srt/multimodal/processors/qwen_vl.py: VIDEO_MAX_PIXELS
+    frame_pixels={"qwen_vl": 768 * 28 * 28},
     shared_experts_beside=True,
     delta_net_inputs=2,
     tile_rows=64,

@@ -256,17 +256,18 @@ def _dispatch(start: Start) -> Words:
 FLAGGED = 11  # of 0.x: before, VLLM_ALL2ALL_BACKEND of the environment said it
 
 
+WITH_FRAMES = 10  # of 0.x: --media-io-kwargs
 WITHOUT_SIZES, WITHOUT_JSON = 11, 6  # of 0.x: the limit was a number alone, and before that `image=2`
 
 
 def _media(media: Media | None, engine: str) -> list[str]:
-    """vllm/config/multimodal.py: limit_per_prompt, whose sizes are those of the images that memory is profiled with."""
+    """vllm/config/multimodal.py: limit_per_prompt, whose sizes are those of what memory is profiled with, and
+    media_io_kwargs, without which 32 frames are taken of every video (vllm/multimodal/media/video.py).
+    """
     if media is None:
         return []
     minor = int(engine.rpartition(".")[2])
-    counts = {
-        name: count for name, count in (("image", media.images), ("audio", int(media.audio is not None))) if count
-    }
+    counts = media.counts
     if minor <= WITHOUT_JSON:
         return [f"--limit-mm-per-prompt {','.join(f'{name}={count}' for name, count in counts.items())}"]
     from json import dumps
@@ -274,7 +275,14 @@ def _media(media: Media | None, engine: str) -> list[str]:
     settings: dict[str, int | dict[str, int]] = dict(counts)
     if media.images and minor > WITHOUT_SIZES:
         settings["image"] = {"count": media.images, "width": media.width, "height": media.height}
-    return [f"--limit-mm-per-prompt {quote(dumps(settings))}"]
+    if media.video is None:
+        return [f"--limit-mm-per-prompt {quote(dumps(settings))}"]
+    frames = {"num_frames": media.video_frames}
+    if minor > WITHOUT_SIZES:
+        settings["video"] = {"count": 1, **frames, "width": media.width, "height": media.height}
+    words = [f"--limit-mm-per-prompt {quote(dumps(settings))}"]
+    words += [f"--media-io-kwargs {quote(dumps({'video': frames}))}"] if minor >= WITH_FRAMES else []
+    return words
 
 
 def _drafts(start: Start) -> str:

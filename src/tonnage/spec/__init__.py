@@ -16,6 +16,7 @@ from tonnage.spec.training import (
     Rollout,
     TrainingPlan,
     Tuning,
+    Vision,
 )
 
 __all__ = [
@@ -46,4 +47,5 @@ __all__ = [
     "StatedLinks",
     "TrainingPlan",
     "Tuning",
+    "Vision",
 ]

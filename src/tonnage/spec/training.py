@@ -52,6 +52,21 @@ class Tuning(Struct, frozen=True, kw_only=True):
         return self.method in ("lora", "dora", "ia3")
 
 
+class Vision(Struct, frozen=True, kw_only=True):
+    """Images of each sequence, and what the vision tower sees of them: `image_sequences` of `image_patches` each, of
+    which none attends to another; `image_rows` of them pass its projector and are tokens of the sequence.
+    """
+
+    images: int = 0
+    #: Tokens that all images take of a sequence.
+    image_tokens: int = 0
+    image_sequences: int = 0
+    image_patches: int = 0
+    image_rows: int = 0
+    #: Whether the tower and its projector train where all else does: trained or frozen.
+    vision_tower: str = "trained"
+
+
 class PostTraining(Struct, frozen=True, kw_only=True):
     """What training is for, and what runs beside the model for it."""
 
@@ -291,6 +306,7 @@ class TrainingPlan(Plan, frozen=True, kw_only=True):
 
     layout: PipelineLayout = PipelineLayout()
     tuning: Tuning = Tuning()
+    vision: Vision = Vision()
     post_training: PostTraining = PostTraining()
     rollout: Rollout = Rollout()
     offload: Offload = Offload()
@@ -299,6 +315,11 @@ class TrainingPlan(Plan, frozen=True, kw_only=True):
     links: StatedLinks = StatedLinks()
     megatron: MegatronSettings = MegatronSettings()
     deepspeed: DeepSpeedSettings = DeepSpeedSettings()
+
+    @property
+    def trains_tower(self) -> bool:
+        """Whether the vision tower trains: beside adapters, and below the last layers, nothing of it does."""
+        return self.tuning.method == "full" and self.vision.vision_tower == "trained"
 
     @property
     def world_size(self) -> Number:

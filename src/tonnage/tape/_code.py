@@ -254,6 +254,8 @@ class Code(Attending):
         name = self.style.activation
         if name in WRITTEN_OUT:
             return self._gelu_written_out(x)
+        if name == "quick_gelu":  # x * sigmoid(1.702 * x)
+            return self.mul(x, self.mapped("sigmoid", self.mapped("mul", x), saves="output"))
         if name == "xielu":
             return self._xielu(x)
         if name == "bloom_gelu":

@@ -48,7 +48,8 @@ def inputs_of(verb: str) -> tuple[str, ...]:
         from tonnage.spec import Load, ServingPlan
 
         fields = [name for name in ServingPlan.field_names() if name not in ("media", "denoising")]
-        contents = ("images", "image_size", "audio_seconds", "denoising_steps", "block_length", "denoising_cache")
+        contents: tuple[str, ...] = ("images", "image_size", "video_seconds", "video_fps", "audio_seconds")
+        contents += ("denoising_steps", "block_length", "denoising_cache")
         return tuple(dict.fromkeys(("model", "on", *fields, *contents, *Load.__struct_fields__, "rounds", *ENCODED)))
     if verb == "models":
         return ("model",)

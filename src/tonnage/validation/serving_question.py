@@ -72,7 +72,7 @@ def plan_of(question: Mapping[str, Any], model: Model, load: Load | None) -> Ser
     return replace(converted(ServingPlan.nested(fields), ServingPlan), **contents)
 
 
-CONTENTS = ("images", "image_size", "audio_seconds")
+CONTENTS = ("images", "image_size", "video_seconds", "video_fps", "audio_seconds")
 DENOISED = ("denoising_steps", "block_length", "denoising_cache")
 
 

@@ -4,7 +4,7 @@ import pytest
 
 import tonnage
 from tonnage.architectures._registry import ARCHITECTURES, find
-from tonnage.estimate.serving.media import images, sounds
+from tonnage.estimate.media import images, sounds, videos
 from tonnage.kernel.errors import InvalidInput, MissingDatum, NotApplicable
 from tonnage.models import read
 
@@ -17,6 +17,10 @@ def serve(model=VLM, on="h100", **options):
 
 def value(answer, name):
     return answer.question[name].value
+
+
+def text_of(answer):
+    return " ".join(str(answer).split())
 
 
 @pytest.mark.parametrize(
@@ -41,7 +45,7 @@ def test_sglang_counts_as_many_tokens_for_560_pixels():
 
 
 def test_every_class_with_a_rule_is_read_by_an_architecture():
-    for name in {*images.IMAGE_RULES, *sounds.SOUND_RULES} - {"PixtralForConditionalGeneration"}:
+    for name in {*images.IMAGE_RULES, *sounds.SOUND_RULES, *videos.VIDEO_RULES} - {"PixtralForConditionalGeneration"}:
         find(ARCHITECTURES, name)
 
 
@@ -115,3 +119,86 @@ def test_vllm_profiles_with_images_of_this_size():
 def test_the_note_on_towers_says_which_options_add_them():
     assert any("--images" in note or "images" in note for note in serve().warnings)
     assert not any("text alone" in note for note in serve(images=1).warnings)
+
+
+def test_tokens_of_a_video_come_on_top_of_text_and_images():
+    text = serve(input_tokens=100, output_tokens=50)
+    both = serve(input_tokens=100, output_tokens=50, images=1, video_seconds=10, image_size="560x560")
+    # 560 x 560 is 20 x 20 groups of patches, and two frames of the 20 are one
+    assert value(both, "video_frames") == 20
+    assert value(both, "video_tokens") == 10 * 400
+    assert value(both, "image_tokens") == 400
+    assert value(both, "context") == value(text, "context") + 11 * 400
+    assert both.serving.ttft_seconds.value > text.serving.ttft_seconds.value
+    assert "400 image and 4,000 video tokens" in text_of(both)
+
+
+def test_more_frames_a_second_are_more_tokens_and_time():
+    slow, fast = (serve("qwen3-vl-8b-instruct", video_seconds="30s", video_fps=fps) for fps in (0.5, 4))
+    assert value(slow, "video_frames") == 15
+    assert value(fast, "video_frames") == 120
+    assert fast.serving.ttft_seconds.value > slow.serving.ttft_seconds.value
+
+
+def test_frames_do_not_see_each_other_in_the_tower():
+    # 40 pairs of frames of 1,600 patches: the products of as many patches of 40 images
+    video = serve(video_seconds=40, image_size="560x560", input_tokens=8, output_tokens=8)
+    images = serve(images=40, image_size="560x560", input_tokens=8, output_tokens=8)
+    flops = [
+        next(term for _, term in answer.serving.ttft_seconds.walk() if term.name == "image and audio encoder")
+        .children[0]
+        .method["parameters"]["flops"]
+        for answer in (video, images)
+    ]
+    assert flops[0] == pytest.approx(flops[1])
+
+
+def test_a_model_takes_video_and_sound_at_once():
+    answer = serve("gemma-4-e4b-it", video_seconds=60, audio_seconds=30)
+    assert value(answer, "audio_tokens") == 750
+    assert value(answer, "video_frames") == 32
+    assert "video and 750 audio tokens" in text_of(answer)
+
+
+def test_models_without_video_are_refused_with_those_that_take_it():
+    for name in ("llama-3.1-8b", "gemma-3-27b-pt"):
+        with pytest.raises(InvalidInput, match=r"takes no video.*Qwen2-VL"):
+            serve(name, video_seconds=10)
+    with pytest.raises(MissingDatum, match=r"of a video is not described.*InternVL"):
+        serve("kimi-k2.5", on="8xh200", video_seconds=10)
+
+
+def test_frames_a_second_mean_nothing_without_a_video_or_where_they_are_fixed():
+    with pytest.raises(NotApplicable, match="video_seconds"):
+        serve(video_fps=2)
+    with pytest.raises(InvalidInput, match="32 frames of every video"):
+        serve("gemma-4-e4b-it", video_seconds=10, video_fps=1)
+
+
+@pytest.mark.parametrize("options", [{"video_seconds": 0}, {"video_seconds": 10, "video_fps": 0}])
+def test_a_video_of_no_length_or_rate_is_refused(options):
+    with pytest.raises(InvalidInput, match="must be more than 0"):
+        serve(**options)
+
+
+def test_a_video_beyond_the_context_is_refused():
+    with pytest.raises(InvalidInput, match=r"768 frames.*525,696 tokens.*128,000"):
+        serve(video_seconds=600)
+
+
+def test_engines_are_started_for_the_frames_of_the_video():
+    launch = serve(video_seconds=60, image_size="640x480").serving.launch
+    assert '"video": {"count": 1, "num_frames": 120, "width": 640, "height": 480}' in launch
+    assert '--media-io-kwargs \'{"video": {"num_frames": 120}}\'' in launch
+    assert "--limit-mm-data-per-request '{\"video\": 1}'" in serve(video_seconds=60, engine="sglang").serving.launch
+
+
+def test_the_first_lines_name_sounds_of_models_that_answer():
+    assert "text and 250 audio tokens in" in text_of(serve("gemma-4-e4b-it", audio_seconds=10))
+
+
+def test_sglang_says_that_it_shrinks_large_frames():
+    # sgl-project/sglang, python/sglang/srt/multimodal/processors/qwen_vl.py: VIDEO_MAX_PIXELS, 768 * 28 * 28
+    large, small = (serve(video_seconds=10, engine="sglang", image_size=size) for size in ("1920x1080", "640x480"))
+    assert any("602,112 pixels" in note for note in large.warnings)
+    assert not any("602,112 pixels" in note for note in small.warnings)

@@ -219,6 +219,17 @@ def warn_of_media(model: Model, plan: ServingPlan, question: Question) -> None:
         question.warn(
             "the time in which the host decodes, resizes and cuts images and sounds is not counted: no source gives it."
         )
+        engine = serving_runtime(plan.engine, plan.engine_version)
+        most = engine.frame_pixels.get(model.family)
+        if plan.media.video is not None and most and plan.media.width * plan.media.height > most:
+            question.warn(
+                Message(
+                    "{engine} shrinks the frames of a video to {most:,} pixels before the model's own processor: they "
+                    "have fewer tokens than counted here.",
+                    engine=engine.name,
+                    most=most,
+                )
+            )
         if not is_timed(model, plan.media):
             question.warn("the time of the vision tower is not counted: its convolutions see images of several sizes.")
     elif towers and purpose(model) != "transcribe":

@@ -77,7 +77,8 @@ def train(
         usable_bytes(cluster, reserve_bytes, question)
         memory = training_memory(model, plan, cluster)
     fullest = memory.fullest
-    warn_of_towers(model, question)
+    if not plan.vision.images:
+        warn_of_towers(model, question)
     warn_of_training(model, plan, memory, usable, question)
     host = host_memory(model, plan, cluster, memory)
     _warn_of_host(host, cluster, question)

@@ -49,12 +49,12 @@ def block_layer(block: Block, setting: Setting, hidden: int, asks: bool = True) 
 
 
 @lru_cache(maxsize=1024)
-def block_forward(block: Block, setting: Setting, hidden: int) -> tuple[Moment, ...]:
+def block_forward(block: Block, setting: Setting, hidden: int, *, records: bool = True) -> tuple[Moment, ...]:
     """The fullest moments of the forward pass of one layer of this kind; without a graph where backward runs it
-    again.
+    again, or where it has none (`records` False).
     """
     code = CODES[setting.code](setting)
-    records = setting.recompute != "full"
+    records = records and setting.recompute != "full"
     return forward(code, lambda x: wiring.run(block, code, x), hidden, setting.types.parameter, records=records)
 
 
@@ -166,6 +166,25 @@ def training_flops(
     others = Term.sum("others", *(term for term in mixing if term.formula is not f.matrix_flops), unit="FLOP")
     parts.append(Term.product("derivatives of attention", "FLOP", Term.of("passes", f.passes, x=2), others))
     return Term.sum("model FLOPs of one step", *parts)
+
+
+def tower_flops(branch: Branch, patches: Number, seen: Number, rows: Number) -> Term:
+    """FLOP of one forward pass of a vision tower over `patches`, each of which sees `seen` of them, and of its
+    projector over `rows`.
+    """
+    parts = [
+        _layers(block, count, patches, seen)
+        for block, count in zip(branch.blocks, branch.counts(), strict=True)
+        if count
+    ]
+    ends = [term for op in branch.before for term in _op_flops(op, 1, patches, seen)]
+    ends += [
+        term
+        for op in branch.after
+        if not str(getattr(op, "name", "")).startswith("head.")
+        for term in _op_flops(op, 1, rows, seen)
+    ]
+    return Term.sum("vision tower, forward", *parts, Term.sum("projector and patches", *ends, unit="FLOP"), unit="FLOP")
 
 
 def _between(model: Model, first: int, end: int, tokens: Number, length: Number) -> list[Term]:

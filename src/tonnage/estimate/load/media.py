@@ -1,14 +1,12 @@
-"""Images and sounds of the requests of a served model: from what was asked to tokens, by the model's own rule."""
-
-import re
+"""Images, videos and sounds of the requests of a served model: what was asked in tokens, by the model's own rule."""
 
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate.load.options import USUAL, lengths, media_tokens
-from tonnage.estimate.serving.media import USUAL_SIZE
-from tonnage.estimate.serving.media.images import image_rule
-from tonnage.estimate.serving.media.sounds import SOUND_RULES
+from tonnage.estimate.media import USUAL_SIZE
+from tonnage.estimate.media.asked import check_tower, has_tower, image_sides, images_asked
+from tonnage.estimate.media.sounds import SOUND_RULES
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, MissingDatum, NotApplicable, shown
 from tonnage.kernel.message import Message
@@ -16,14 +14,9 @@ from tonnage.question.amounts import duration
 from tonnage.question.subjects.load import LoadOptions
 from tonnage.spec import Encoded, Media
 
-LARGEST_SIDE = 65_535  # of JPEG
-MOST_IMAGES = 100_000
-LONGEST_SOUND = 86_400  # seconds: a day
-STEEPEST = 200  # smart_resize of Qwen2-VL refuses images that are longer for their width
-KNOWN_IMAGES = (
-    "Qwen2-VL, 2.5-VL, 3-VL, 3.5, Omni; LLaVA 1.5, NeXT, OneVision; InternVL; Llama 3.2 Vision, Llama 4; Gemma 3, 3n, "
-    "4; Pixtral, Mistral 3; GLM-4V; Kimi-VL, K2.5; Phi-3.5-vision, Phi-4-multimodal; MiniMax-M3"
-)
+LONGEST_SOUND = LONGEST_VIDEO = 86_400  # seconds: a day
+FASTEST = 60  # frames a second
+KNOWN_VIDEOS = "Qwen2-VL, 2.5-VL, 3-VL, 3.5, Omni; InternVL; LLaVA-OneVision; Gemma 4; GLM-4.1V, GLM-4.5V"
 KNOWN_SOUNDS = "Qwen2-Audio, Qwen2.5-Omni, Qwen3-Omni, Voxtral, Gemma 3n, Gemma 4, Phi-4-multimodal"
 
 
@@ -42,24 +35,17 @@ def with_load(model: Model, options: ServingOptions, load: LoadOptions) -> Servi
 
 
 def with_media(model: Model, options: ServingOptions, load: LoadOptions) -> ServingOptions:
-    """The options with the images and sounds of each request, whose tokens the plan and the lengths read from there."""
-    if load.images is None and load.audio_seconds is None:
-        if load.image_size is not None:
-            raise NotApplicable(
-                Message("{@image_size} is of {@images}: add it. Got {size}.", size=shown(load.image_size)),
-                "image_size",
-                ("images",),
-            )
+    """The options with the images, the video and the sounds of each request, whose tokens the plan and the lengths
+    read from there.
+    """
+    _check_owners(load)
+    if load.images is None and load.video_seconds is None and load.audio_seconds is None:
         return options
     media = Media()
     if load.images is not None:
-        media = _of_images(model, load.images, load.image_size or USUAL_SIZE)
-    elif load.image_size is not None:
-        raise NotApplicable(
-            Message("{@image_size} is of {@images}: add it. Got {size}.", size=shown(load.image_size)),
-            "image_size",
-            ("images",),
-        )
+        media = images_asked(model, load.images, load.image_size or USUAL_SIZE)
+    if load.video_seconds is not None:
+        media = _with_video(model, media, load)
     seconds = duration("audio_seconds", load.audio_seconds)
     if seconds is not None:
         media = replace(media, audio_seconds=seconds, audio=_of_sounds(model, seconds))
@@ -69,26 +55,68 @@ def with_media(model: Model, options: ServingOptions, load: LoadOptions) -> Serv
     return replace(options, media=replace(media, prompt_tokens=text + media.tokens))
 
 
-def _of_images(model: Model, images: int, text: str) -> Media:
-    if not 1 <= images <= MOST_IMAGES:
-        raise InvalidInput("{@images} must be from 1 to {most:,}. Got {images}.", most=MOST_IMAGES, images=images)
-    width, height = image_sides(text)
-    _has_tower(model, "vision")
-    rule = image_rule(model)
+def _check_owners(load: LoadOptions) -> None:
+    """Sizes and rates of what no request holds are refused."""
+    if load.image_size is not None and load.images is None and load.video_seconds is None:
+        raise NotApplicable(
+            Message(
+                "{@image_size} is of {@images} and {@video_seconds}: add one. Got {size}.", size=shown(load.image_size)
+            ),
+            "image_size",
+            ("images", "video_seconds"),
+        )
+    if load.video_fps is not None and load.video_seconds is None:
+        raise NotApplicable(
+            Message("{@video_fps} is of {@video_seconds}: add it. Got {fps:g}.", fps=load.video_fps),
+            "video_fps",
+            ("video_seconds",),
+        )
+
+
+def _with_video(model: Model, media: Media, load: LoadOptions) -> Media:
+    from tonnage.estimate.media.videos import VIDEO_RULES, WITHOUT_VIDEO  # most requests hold none
+
+    seconds, fps = duration("video_seconds", load.video_seconds) or 0.0, load.video_fps
+    if not 0 < seconds <= LONGEST_VIDEO:
+        raise InvalidInput(
+            "{@video_seconds} must be more than 0 and at most {most:,}. Got {seconds:g}.",
+            most=LONGEST_VIDEO,
+            seconds=seconds,
+        )
+    if fps is not None and not 0 < fps <= FASTEST:
+        raise InvalidInput("{@video_fps} must be more than 0 and at most {most}. Got {fps:g}.", most=FASTEST, fps=fps)
+    width, height = image_sides(load.image_size or USUAL_SIZE)
+    if not has_tower(model, "vision") or model.architecture in WITHOUT_VIDEO:
+        raise InvalidInput(
+            "{model} takes no video: leave out {@video_seconds}, or name a model that does, such as "
+            "qwen2.5-vl-7b-instruct. Described are {known}.",
+            model=model.name,
+            known=KNOWN_VIDEOS,
+        )
+    rule = VIDEO_RULES.get(model.architecture)
     if rule is None:
         raise MissingDatum(
-            "how many tokens {architecture} makes of an image is not described: give its prompt with {@input_tokens} "
+            "how many tokens {architecture} makes of a video is not described: give its prompt with {@input_tokens} "
             "alone. Described are {known}.",
             architecture=model.architecture or model.name,
-            known=KNOWN_IMAGES,
+            known=KNOWN_VIDEOS,
         )
-    if images > 1 and model.family == "mllama":
-        raise MissingDatum(
-            "{model}: the cross-attention of one image is counted; of more it is not known. Got {images} {@images}.",
+    if fps is not None and not rule.sampled:
+        raise InvalidInput(
+            "{@video_fps}: the processor of {model} takes {frames} frames of every video. Leave it out.",
             model=model.name,
-            images=images,
+            frames=rule.usual,
         )
-    return Media(images=images, width=width, height=height, image=rule(model, height, width))
+    frames = rule.frames_of(seconds, fps)
+    return replace(
+        media,
+        width=width,
+        height=height,
+        video_seconds=seconds,
+        video_fps=fps or 0.0,
+        video_frames=frames,
+        video=rule.encode(model, frames, seconds, height, width),
+    )
 
 
 def _of_sounds(model: Model, seconds: float) -> Encoded:
@@ -98,7 +126,7 @@ def _of_sounds(model: Model, seconds: float) -> Encoded:
             most=LONGEST_SOUND,
             seconds=seconds,
         )
-    _has_tower(model, "audio")
+    check_tower(model, "audio")
     rule = SOUND_RULES.get(model.architecture)
     if rule is None:
         raise MissingDatum(
@@ -110,48 +138,14 @@ def _of_sounds(model: Model, seconds: float) -> Encoded:
     return rule(model, seconds)
 
 
-def _has_tower(model: Model, kind: str) -> None:
-    if any(branch.kind == kind for branch in model.branches):
-        return
-    if kind == "vision":
-        raise InvalidInput(
-            "{model} takes no images: leave out {@images}, or name a model that does, such as qwen2.5-vl-7b-instruct.",
-            model=model.name,
-        )
-    raise InvalidInput(
-        "{model} takes no sounds: leave out {@audio_seconds}, or name a model that does, such as gemma-4-e4b-it.",
-        model=model.name,
-    )
-
-
-def image_sides(text: str) -> tuple[int, int]:
-    """Width and height of "1920x1080"."""
-    found = re.fullmatch(r"\s*(\d{1,9})\s*[xX×]\s*(\d{1,9})\s*", text)
-    sides = tuple(map(int, found.groups())) if found else ()
-    if not sides or not all(1 <= side <= LARGEST_SIDE for side in sides):
-        raise InvalidInput(
-            "{@image_size} must be width x height, each from 1 to {most:,} pixels, such as 1920x1080. Got {size}.",
-            most=LARGEST_SIDE,
-            size=shown(text),
-        )
-    width, height = sides
-    if max(sides) > STEEPEST * min(sides):
-        raise InvalidInput(
-            "{@image_size}: one side must be at most {steepest} times the other. Got {size}. Nearest: {near}.",
-            steepest=STEEPEST,
-            size=shown(text),
-            near=f"{min(width, STEEPEST * height)}x{min(height, STEEPEST * width)}",
-        )
-    return width, height
-
-
 def _check_context(model: Model, options: ServingOptions, media: Media) -> None:
-    """Images and sounds that leave no room for a token of text and one of the answer are refused."""
+    """Images, video and sounds that leave no room for a token of text and one of the answer are refused."""
     limit = options.context or model.context
     if limit is None or media.tokens + 2 <= limit:
         return
-    if media.image_tokens and media.image and media.audio_tokens + media.image.tokens + 2 <= limit:
-        most = (limit - 2 - media.audio_tokens) // media.image.tokens
+    others = media.tokens - media.image_tokens
+    if media.image_tokens and media.image and others + media.image.tokens + 2 <= limit:
+        most = (limit - 2 - others) // media.image.tokens
         raise InvalidInput(
             "{@images}: {images} images of {tokens:,} tokens do not fit a context of {limit:,} tokens. "
             "Nearest: {most}.",
@@ -159,6 +153,14 @@ def _check_context(model: Model, options: ServingOptions, media: Media) -> None:
             tokens=media.image.tokens,
             limit=limit,
             most=most,
+        )
+    if media.video is not None:
+        raise InvalidInput(
+            "{frames:,} frames of a video, with other images and sounds, take {tokens:,} tokens, and {@context} holds "
+            "{limit:,}: give a shorter video, a smaller {@image_size} or {@video_fps}.",
+            frames=media.video_frames,
+            tokens=media.tokens,
+            limit=limit,
         )
     raise InvalidInput(
         "the images and sounds of a request take {tokens:,} tokens, and {@context} holds {limit:,}: give smaller or "

@@ -77,14 +77,14 @@ class Lengths(Struct, frozen=True, kw_only=True):
 
 def is_stated(options: ServingOptions, load: LoadOptions) -> bool:
     """Whether anybody said what is asked of the model: users, arrivals or lengths."""
-    lengths_stated = (load.input_tokens, load.output_tokens, load.images, load.audio_seconds)
+    lengths_stated = (load.input_tokens, load.output_tokens, load.images, load.video_seconds, load.audio_seconds)
     stated = (options.concurrency, load.request_rate, load.trace, *lengths_stated)
     return any(value is not None for value in stated)
 
 
 def lengths(model: Model, options: ServingOptions, load: LoadOptions) -> Lengths:
     """What the load says about the length of a request, of its prompt that of the text; a context that is too short
-    for it, with the tokens of images and sounds, is refused.
+    for it, with the tokens of images, video and sounds, is refused.
     """
     for name in ("input_tokens", "output_tokens"):
         _count(name, getattr(load, name))
@@ -103,7 +103,7 @@ def lengths(model: Model, options: ServingOptions, load: LoadOptions) -> Lengths
         answer = max(min(USUAL, room - prompt), 1)
     if options.context is not None and media and prompt + answer + media > options.context:
         raise InvalidInput(
-            "{@context} must hold the prompt, its images and sounds, and the answer, {prompt:,} + {media:,} + "
+            "{@context} must hold the prompt, its images, video and sounds, and the answer, {prompt:,} + {media:,} + "
             "{answer:,} = {total:,} tokens. Got {context:,}.",
             prompt=prompt,
             media=media,
@@ -122,11 +122,13 @@ def lengths(model: Model, options: ServingOptions, load: LoadOptions) -> Lengths
         )
     context = prompt + media + answer if options.context is None else None
     why = "input_tokens + image and audio tokens + output_tokens" if media else "input_tokens + output_tokens"
+    if options.media is not None and options.media.video is not None:
+        why = "input_tokens + image, video and audio tokens + output_tokens"
     return Lengths(input_tokens=prompt, output_tokens=answer, context=context, why=why)
 
 
 def media_tokens(options: ServingOptions) -> int:
-    """Tokens of the images and sounds of a request, on top of its text."""
+    """Tokens of the images, video and sounds of a request, on top of its text."""
     return options.media.tokens if options.media else 0
 
 
@@ -143,6 +145,7 @@ def _of_trace(options: ServingOptions, load: LoadOptions) -> Lengths:
         "cache_hit_rate",
         "num_requests",
         "images",
+        "video_seconds",
         "audio_seconds",
     ):
         if getattr(load, name) is not None:

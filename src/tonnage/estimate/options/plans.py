@@ -44,7 +44,7 @@ from tonnage.runtimes import (
     training_runtime,
     training_runtimes,
 )
-from tonnage.spec import AttentionKernel, Cluster, PipelineLayout, Rollout, TrainingPlan
+from tonnage.spec import AttentionKernel, Cluster, PipelineLayout, Rollout, TrainingPlan, Vision
 
 DEFAULT_SEQUENCE_LENGTH = 4096
 LOSS = ("full", "chunked", "fused")
@@ -175,11 +175,21 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         **uneven_ranks(model, runtime, sizes, o, q),
         **(own_options(request) | framework_options(model, runtime, sizes, model_code, o, q)),
         tuning=tuning,
+        vision=_vision(model, length, tuning.method, o, q),
         post_training=(objective := objective_of(model, runtime, tuning.method, o, q)),
         rollout=_rollout(objective.objective, runtime, of_batch | {"micro_batch_size": micro, "count": count}, o, q),
         **offload,
         **own_sharding_options(request),
     )
+
+
+def _vision(model: Model, length: int, method: str, o: TrainingOptions, q: Question) -> Vision:
+    """Images of each sequence, and whether the vision tower trains."""
+    if o.images is None and o.image_size is None and o.vision_tower is None:
+        return Vision()
+    from tonnage.estimate.options.vision import vision_of  # most runs are on text
+
+    return vision_of(model, length, method, o, q)
 
 
 def _recipe(runtime: TrainingRuntime, usual: str, why: str, o: TrainingOptions, q: Question) -> Recipe:

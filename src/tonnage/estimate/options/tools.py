@@ -1,5 +1,6 @@
 """A run that names a tool, such as axolotl: the options on its runtime, with the tool's own defaults."""
 
+from math import sqrt
 from typing import Any
 
 from msgspec import Struct
@@ -43,7 +44,22 @@ def run_of_tool(model: Model, cluster: Cluster, options: TrainingOptions) -> Run
     on = several.runtime if several is not None and cluster.size > 1 else name
     defaults = _defaults(tool, on, model, cluster, options)
     own = {option: value for option, value in defaults.items() if getattr(options, option) is None}
-    return RunOfTool(tool, replace(options, **own, runtime=name), own)
+    shrunk = {"image_size": size} if (size := _shrunk(tool, options)) else {}
+    return RunOfTool(tool, replace(options, **own, **shrunk, runtime=name), own)
+
+
+def _shrunk(tool: Tool, o: TrainingOptions) -> str:
+    """The size to which the tool shrinks images; empty where it leaves them (LLaMA-Factory, data/mm_plugin.py:
+    _preprocess_image).
+    """
+    if o.images is None or not tool.image_pixels:
+        return ""
+    from tonnage.estimate.media import USUAL_SIZE  # most runs are on text
+    from tonnage.estimate.media.asked import image_sides
+
+    width, height = image_sides(o.image_size or USUAL_SIZE)
+    factor = sqrt(tool.image_pixels / (width * height))
+    return f"{int(width * factor)}x{int(height * factor)}" if factor < 1 else ""
 
 
 def note_tool(run: RunOfTool, runtime: str, question: Question) -> None:
@@ -57,6 +73,15 @@ def note_tool(run: RunOfTool, runtime: str, question: Question) -> None:
     question.put("runtime", given.value, "given", run.tool.shown)
     for sentence in reversed(tool_notes(run, runtime)):
         question.warn(sentence, first=True)
+    if run.tool.image_pixels and run.options.images is not None:
+        question.warn(
+            Message(
+                "{tool} shrinks images to {most:,} pixels at most: they are of {size} here.",
+                tool=run.tool.shown,
+                most=run.tool.image_pixels,
+                size=question.entries["image_size"].value,
+            )
+        )
 
 
 def tool_notes(run: RunOfTool, runtime: str) -> list[str]:
@@ -86,6 +111,8 @@ def _defaults(tool: Tool, runtime: str, model: Model, cluster: Cluster, o: Train
     """What the tool sets where nobody says it: option -> value."""
     is_quantised = o.method == "qlora" or o.base_weights not in (None, "16 bit")
     found = tool.settings(runtime, o.method, is_quantised=is_quantised, tensor=o.tensor_parallel_size)
+    if tool.freezes_tower and o.method in (None, "full") and any(branch.kind == "vision" for branch in model.branches):
+        found["vision_tower"] = "frozen"
     if tool.data_loader_workers:
         found["data_loader_workers"] = tool.data_loader_workers
     if o.method in ADAPTERS:

@@ -141,14 +141,15 @@ class ForwardPass:
         its budget of tokens has room for (vllm/multimodal/encoder_budget.py), at least one.
         """
         moments = []
-        for branch in self.model.branches:
-            encoded = {"vision": media.image, "audio": media.audio}.get(branch.kind)
+        towers = {"vision": ((media.image, media.images), (media.video, 1)), "audio": ((media.audio, 1),)}
+        of_branches = [(branch, *item) for branch in self.model.branches for item in towers.get(branch.kind, ())]
+        for branch, encoded, each in of_branches:
             if encoded is None:
                 continue
-            items = media.images if branch.kind == "vision" else 1
+            items = each
             if self.engine.queues:
                 room = self.limits.tokens // max(encoded.tokens, encoded.rows)
-                items = min(max(room, 1), items * self.limits.requests)
+                items = min(max(room, 1), each * self.limits.requests)
             patches = items * encoded.sequences * encoded.patches
             inner = max((widest(block, _KERNELS) for block in branch.blocks), default=0.0)
             moments.append(

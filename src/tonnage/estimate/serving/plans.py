@@ -11,6 +11,7 @@ from tonnage.architectures import Model
 from tonnage.documents.answer import Slopes
 from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.inputs import Question
+from tonnage.estimate.media import note_media
 from tonnage.estimate.options.machine import arithmetic_of, site_of, stated_links, warn_of_machine
 from tonnage.estimate.plan.rule import Facts, check, check_positions, check_size, divisors, expert_counts, near_sizes
 from tonnage.estimate.plan.validity import EXPERTS, HEADS, LAYERS, shares_heads
@@ -28,7 +29,6 @@ from tonnage.estimate.serving.engine_choice import cannot_run, is_home, usual, u
 from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.host_experts import host_bandwidth, host_experts_plan
 from tonnage.estimate.serving.limits import request_figures
-from tonnage.estimate.serving.media import note_media
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.overhead import NO_CONTEXT, static_share

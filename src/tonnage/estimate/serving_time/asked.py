@@ -29,6 +29,8 @@ OF_ANSWERS = (
     "output_tokens",
     "images",
     "image_size",
+    "video_seconds",
+    "video_fps",
     "cached_tokens",
     "cache_hit_rate",
     "prefill_replicas",

@@ -30,6 +30,7 @@ def with_encoder(term: Term, own: Spent, checks: PassTime) -> Term:
     parameters = {
         "images": media.images,
         "patches_of_an_image": media.image.sequences * media.image.patches if media.image else 0,
+        **({"video_frames": media.video_frames} if media.video else {}),
         "audio_seconds": media.audio_seconds,
         "flops": encoding.flops,
         "share_not_cached": share,

@@ -25,7 +25,7 @@ class Encoding(Struct, frozen=True, kw_only=True):
 def encoding(
     model: Model, plan: ServingPlan, peaks: tuple[str, ...], cluster: Cluster, rates: ServingRates
 ) -> Encoding | None:
-    """What the towers do for one request; None where it has neither images nor sounds, or where nobody can say."""
+    """What the towers do for one request; None where it has text alone, or where nobody can say."""
     if plan.media is None or not is_timed(model, plan.media):
         return None
     alone = plan.with_fields(
@@ -65,6 +65,8 @@ def encoded_branches(model: Model, media: Media) -> Iterator[tuple[Branch, Encod
     for branch in model.branches:
         if branch.kind == "vision" and media.image is not None:
             yield branch, media.image, media.images
+        if branch.kind == "vision" and media.video is not None:
+            yield branch, media.video, 1
         if branch.kind == "audio" and media.audio is not None:
             yield branch, media.audio, 1
 

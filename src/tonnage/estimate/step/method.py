@@ -4,11 +4,13 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from tonnage.architectures import Block, Model
-from tonnage.estimate.layers.layers import training_flops
+from tonnage.estimate.layers.layers import tower_flops, training_flops
 from tonnage.estimate.step.communication import copies
 from tonnage.estimate.step.pipeline_layout import release_of
 from tonnage.estimate.step.rank import Group, Shares, Stage, layer_count, op_parameters, share
 from tonnage.estimate.step.views import WalkedStep
+from tonnage.formulas import flops as f
+from tonnage.kernel.formula import Number
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import Recipe, precision
 from tonnage.ops import Head, MoE, Weight
@@ -57,7 +59,7 @@ def trained_parameters(trained: Mapping[Extent, float], shares: Shares) -> Term:
 def model_flops(model: Model, plan: TrainingPlan, step: WalkedStep) -> Term:
     """FLOP of one step that the method of this plan must do: what MFU counts."""
     adapters = adapter_parameters(step) if plan.tuning.has_adapters else 0
-    return training_flops(
+    language = training_flops(
         model,
         plan.tokens_per_step,
         plan.attended_length,
@@ -65,6 +67,18 @@ def model_flops(model: Model, plan: TrainingPlan, step: WalkedStep) -> Term:
         trainable_layers=plan.tuning.trainable_layers,
         adapters=adapters,
     )
+    if not plan.vision.images:
+        return language
+    passes = Term.of("passes of the tower", f.passes, x=3 if plan.trains_tower else 1)
+    tower = Term.product("vision tower", "FLOP", passes, images_flops(model, plan, plan.global_batch_size))
+    return Term.sum(language.name, language.named("language model"), tower, unit="FLOP")
+
+
+def images_flops(model: Model, plan: TrainingPlan, samples: Number) -> Term:
+    """FLOP of one forward pass of the vision tower over the images of so many sequences."""
+    vision, branch = plan.vision, next(branch for branch in model.branches if branch.kind == "vision")
+    patches = samples * vision.image_sequences * vision.image_patches
+    return tower_flops(branch, patches, vision.image_patches, samples * vision.image_rows)
 
 
 def adapter_parameters(step: WalkedStep) -> float:

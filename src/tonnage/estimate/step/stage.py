@@ -70,6 +70,16 @@ def around(rank: StageView) -> Iterator[Phase]:
         yield _phase(rank, "save", rank.everything, rank.optimizer, buffers, one)
 
 
+def _of_tower(rank: "StageMemory") -> Phase:
+    """The vision tower at work: in its backward, when all gradients are made, or in its forward, where it is frozen."""
+    from tonnage.estimate.step.images import images_at_work  # most runs are on text
+
+    point = rank.points[-1] if rank.plan.trains_tower else rank.points[0]
+    gradients, held = rank.gradients_at(point), [*rank.images, images_at_work(rank)]
+    reserve = rank.step.framework.reserve(rank, point, gradients.value)
+    return Phase("vision tower", gradients, held, [], rank.buffers_at(point), reserve, rank.optimizer)
+
+
 def _phase(rank: StageView, name: str, gradients: Term, optimizer: Term, buffers: Term, one: Term) -> Phase:
     reserve = rank.step.framework.reserve(rank, None, gradients.value)
     return Phase(name, gradients, [], [one], buffers, reserve, optimizer)
@@ -322,7 +332,16 @@ class StageMemory(States):
 
     @cached_property
     def _around(self) -> tuple[Phase, ...]:
-        return tuple(around(self))
+        return (*around(self), *([_of_tower(self)] if self.images else []))
+
+    @cached_property
+    def images(self) -> list[Term]:
+        """What stays of images from the vision tower's forward to its backward."""
+        if self.step.tower is None:
+            return []
+        from tonnage.estimate.step.images import images_kept  # most runs are on text
+
+        return images_kept(self)
 
     def _phase(self, point: Point) -> Phase:
         """All that a moment holds."""
@@ -341,14 +360,20 @@ class StageMemory(States):
     def _held_at(self, point: Point) -> Phase:
         """What a moment holds but for the tensors of the operations at work."""
         framework = self.step.framework
-        gradients = self._gradients(point)
+        gradients = self.gradients_at(point)
         buffers, passing = self.buffers_at(point), framework.passing(self, point)
         if passing:
             buffers = Term.sum(buffers.name, *buffers.children, *passing, unit="bytes")
         return Phase(
             point.phase,
             gradients,
-            [self.kept_at(point), *self.tensors.passing(point), *waiting(self, point), *self._outside_at(point)],
+            [
+                self.kept_at(point),
+                *self.images,
+                *self.tensors.passing(point),
+                *waiting(self, point),
+                *self._outside_at(point),
+            ],
             [*self._waiting(point), *framework.temporary(self, point)],
             buffers,
             framework.reserve(self, point, gradients.value),
@@ -490,8 +515,8 @@ class StageMemory(States):
         more = Term.sum("foreach", *foreach_copies(self.plan.optimizer, self.step.updates, self.updated), unit="bytes")
         return Term.sum("temporary", *copied.children, *self.stays("optimizer", more).children, unit="bytes")
 
-    def _gradients(self, point: Point) -> Term:
-        """All of them where they stay or are added to; else what backward has made so far."""
+    def gradients_at(self, point: Point) -> Term:
+        """Gradients at a moment: all of them where they stay or are added to; else what backward has made so far."""
         own = self.step.framework.gradients(self, point)
         if own is not None:
             return own

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Literal
 
+from msgspec.structs import replace
+
 from tonnage.architectures import Block, Model
 from tonnage.estimate.step.communication import Communication, copies, width_of
 from tonnage.estimate.step.method import base_weights, frozen_below
@@ -221,12 +223,34 @@ class States:
     @cached_property
     def trained(self) -> Term:
         """The parameters that train, before ZeRO."""
-        return self.whole if self.step.trains_all else self._trained(self.step.trained_held)
+        if self.step.trains_all:
+            return self.whole if self._tower is None else rank_parameters(self._bare, self.step.whole, self.step.held)
+        return self._trained(self.step.trained_held)
 
     @cached_property
     def trained_shard(self) -> Term:
         """The rank's share of the parameters that train."""
-        return self.shard if self.step.trains_all else self._trained(self.step.trained_shard)
+        if self.step.trains_all:
+            bare = self._tower is not None
+            return rank_parameters(self._bare, self.step.sharded, self.step.shard) if bare else self.shard
+        return self._trained(self.step.trained_shard)
+
+    @property
+    def _bare(self) -> Stage:
+        """The stage without towers."""
+        return replace(self.stage, towers=(), tower_ops=())
+
+    @cached_property
+    def _tower(self) -> Term | None:
+        """Bytes of towers that are frozen while all else trains, as bases of adapters are kept; None where they train,
+        or where there are none.
+        """
+        if self.plan.trains_tower or not self.step.trains_all or not (self.stage.towers or self.stage.tower_ops):
+            return None
+        is_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.weights)
+        shares, per_block = (self.step.sharded, self.step.shard) if is_sharded else (self.step.whole, self.step.held)
+        held = rank_parameters(replace(self.stage, layers=(), before=(), after=(), table=()), shares, per_block)
+        return copies("frozen vision tower", self.step.framework.base_bytes(), held)
 
     def _trained(self, per_block: Mapping[Block, Term]) -> Term:
         parts = [
@@ -316,7 +340,8 @@ class States:
     def _own_weights(self) -> Term:
         """The model's weights; beside a base that does not train, the adapters that do."""
         if self.step.trains_all:
-            return self._states("weights", self.runtime.weights)
+            trained = self._states("weights", self.runtime.weights)
+            return trained if self._tower is None else Term.sum("weights", *trained.children, self._tower)
         is_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.weights)
         shares: Shares = self.step.sharded if is_sharded else self.step.whole
         base = base_weights(

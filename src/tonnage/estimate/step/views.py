@@ -231,6 +231,10 @@ class WalkedStep(StepView, Protocol):
         """Parameters that train of a layer of each kind, after ZeRO."""
 
     @property
+    def tower(self) -> "WalkedStep | None":
+        """The vision tower's step, over patches; None without images."""
+
+    @property
     def scalar(self) -> bool:
         """Whether all sizes are numbers: one plan."""
 

@@ -12,7 +12,7 @@ from tonnage.estimate.hardware.network import Collective, Sending
 from tonnage.estimate.host.traffic import OffloadTraffic, offload_traffic, over_host, update_on_host
 from tonnage.estimate.plan.schedule import bubble
 from tonnage.estimate.site.terms import Correction, calibrated, training_correction
-from tonnage.estimate.step.method import frozen_below
+from tonnage.estimate.step.method import frozen_below, images_flops
 from tonnage.estimate.step.points import running
 from tonnage.estimate.step.rank import Stage, expert_parameters
 from tonnage.estimate.step.stage import StageMemory
@@ -67,6 +67,23 @@ class StepTime(LayerTime):
         total.add(head)
         if self.gathers:
             self._gather_ends(total, head, stage)
+        if stage.towers and self.tower is not None:
+            total.add(self.tower)
+        return total
+
+    @cached_property
+    def tower(self) -> Passes | None:
+        """The vision tower over the images of a micro-batch, its ends as fast as its layers; None without images."""
+        tower, plan = self.step.tower, self.plan
+        if tower is None:
+            return None
+        flops = images_flops(self.step.model, plan, plan.micro_batch_size)
+        ends = flops.children[-1].value
+        share = flops.value / (flops.value - ends)
+        total, times = Passes(), LayerTime(tower, self.rates)
+        for block, count in tower.stages[0].layers:
+            passes = times.layers[block]
+            total.add(passes if plan.trains_tower else passes.only("forward"), count * share)
         return total
 
     def _trains(self, stage: Stage) -> tuple[tuple[Block, int], ...]:

@@ -46,7 +46,32 @@ class LoadOptions(Options, frozen=True, kw_only=True):
     ] = None
     image_size: Annotated[
         str | None,
-        option("pixels of each image, width x height, such as 1920x1080", word, unit="WxH", default="1024x1024"),
+        option(
+            "pixels of each image and of each frame of a video, width x height, such as 1920x1080",
+            word,
+            unit="WxH",
+            default="1024x1024",
+        ),
+    ] = None
+    video_seconds: Annotated[
+        float | str | None,
+        option(
+            "video of each request, such as 60s, of frames of --image-size; its tokens come on top of --input-tokens, "
+            "by the model's own rule. Its sound is --audio-seconds",
+            timed,
+            short=("--video",),
+            unit="time",
+            default="none",
+        ),
+    ] = None
+    video_fps: Annotated[
+        float | None,
+        option(
+            "frames a second that the model sees of the video",
+            number,
+            unit="frames/s",
+            default="the processor's: 2 of Qwen-VL and GLM-4V, 32 frames in all of others",
+        ),
     ] = None
     documents: Annotated[
         int | None,

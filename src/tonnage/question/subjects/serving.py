@@ -124,7 +124,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
     enforce_eager: Annotated[bool | None, option("without CUDA graphs (vllm, sglang)")] = None
     reserve_bytes: int = 0
     request_lengths: tuple[int, int] | None = None  # of the load: tokens of a prompt, images and all, and of an answer
-    media: Media | None = None  # of the load's images and sounds, by the model's own rule (estimate.serving.media)
+    media: Media | None = None  # of the load's images and sounds, by the model's own rule (estimate.media)
     replicas_of_prompts: int = 0  # of the load: replicas that compute prompts alone, on which no user's cache stays
     calibrated: Annotated[
         bool | None,

@@ -64,6 +64,28 @@ class Method(RolloutOptions, frozen=True, kw_only=True):
     trainable_layers: Annotated[
         int | None, option("layers that train with method freeze, from the last", size, unit="layers", default="2")
     ] = None
+    images: Annotated[
+        int | None,
+        option(
+            "images of each sequence; their tokens are among those of --sequence-length, by the model's own rule",
+            size,
+            unit="images",
+            default="none",
+        ),
+    ] = None
+    image_size: Annotated[
+        str | None,
+        option("pixels of each image, width x height, such as 1920x1080", word, unit="WxH", default="1024x1024"),
+    ] = None
+    vision_tower: Annotated[
+        str | None,
+        option(
+            "whether the vision tower and its projector train or are frozen",
+            word,
+            default="trained with method full, frozen with others; frozen by LLaMA-Factory and ms-swift",
+            choices=("trained", "frozen"),
+        ),
+    ] = None
     first_stage_layers: Annotated[
         int | None, option("layers of the first pipeline stage", size, unit="layers", default="as even as can be")
     ] = None

@@ -21,6 +21,8 @@ def encoded_of(document: Document) -> Mapping[str, Any] | None:
 def encoded_load(question: Mapping[str, Any]) -> str:
     """How long what comes is, and how much of it runs at once; nothing for models that answer."""
     at_once = value_of(question, "concurrency") or 0
+    if "audio_tokens" in question:  # of a model that answers
+        return ""
     if "audio_seconds" in question:
         length = seconds(value_of(question, "audio_seconds"))
         if at_once == 1:

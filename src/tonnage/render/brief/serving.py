@@ -413,7 +413,7 @@ def _makes_it_fit(verdict: Mapping[str, Any], move: Mapping[str, Any]) -> bool:
     return bool(high > usable >= move["needed_bytes"] * high / verdict["needed_bytes"])
 
 
-MEDIA = ("images", "image_size", "audio_seconds")
+MEDIA = ("images", "image_size", "video_seconds", "video_fps", "audio_seconds")
 LENGTHS = ("context", "input_tokens", "output_tokens", *MEDIA, "cached_tokens", "cache_hit_rate", "spread")
 LOAD = ("concurrency", "request_rate", *LENGTHS[1:], "ttft", "tpot")
 

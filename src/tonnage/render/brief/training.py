@@ -56,6 +56,14 @@ def training_subject(document: Mapping[str, Any]) -> str:
         kind=kind_of(question),
         runtime=runtime_of(question),
     )
+    if images := value_of(question, "image_tokens"):
+        words = {"what": what, "tokens": count(images)}
+        frozen = value_of(question, "vision_tower") == "frozen"
+        what = (
+            say("{what}; {tokens} image tokens a sequence, vision tower frozen", **words)
+            if frozen
+            else say("{what}; {tokens} image tokens a sequence, vision tower trained", **words)
+        )
     if question["sequence_length"]["from"] not in ASKED:
         return what
     return say("{what}, {tokens}-token sequences", what=what, tokens=count(value_of(question, "sequence_length")))

@@ -357,6 +357,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     sampler_rows: int = 0
     #: Hidden states that are held of each request that is sampled.
     sampled_streams: int = 0
+    #: Pixels beyond which a frame of a video shrinks before the model's own processor, by the model's family.
+    frame_pixels: Mapping[str, int] = {}
     #: Whether inputs and outputs of experts stay allocated between layers.
     keeps_expert_workspace: bool = False
     #: Formats of weights in which they do not.

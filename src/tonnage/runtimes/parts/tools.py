@@ -58,6 +58,10 @@ class Tool(Struct, frozen=True, kw_only=True):
     narrow_on: tuple[str, ...] = ()
     #: Whether norms, embedding and head of a quantised base stay in 16 bit.
     keeps_base_narrow: bool = False
+    #: Whether full fine-tuning leaves vision towers and their projectors frozen.
+    freezes_tower: bool = False
+    #: Pixels to which it shrinks larger images before the model's own processor; 0: none.
+    image_pixels: int = 0
     #: Rank of adapters; 0: no default of its own.
     lora_rank: int = 0
     #: Whether adapters have dropout.
@@ -144,6 +148,8 @@ LLAMA_FACTORY = Tool(
     micro_batch_size=8,
     checkpoints=True,
     keeps_base_narrow=True,
+    freezes_tower=True,  # hparams/finetuning_args.py: freeze_vision_tower, freeze_multi_modal_projector
+    image_pixels=768 * 768,  # hparams/model_args.py: image_max_pixels
     lora_rank=8,
     expands_on=("ddp",),
 )
@@ -159,6 +165,7 @@ MS_SWIFT = Tool(
     checkpoints=True,
     narrow_on=(PLAIN, "ddp"),
     keeps_base_narrow=True,
+    freezes_tower=True,  # swift/arguments/tuner_args.py: freeze_vit, freeze_aligner
     lora_rank=8,
     lora_dropout=True,
     data_loader_workers=1,

@@ -73,7 +73,8 @@ class TrainingRow:
     def values(self) -> Sequence[int]:
         if self.what.option == "sequence_length":
             step = self._step()
-            return range(step, max(step, LONGEST) + 1, step)
+            first = ceil(self._least / step) * step
+            return range(first, max(first, LONGEST) + 1, step)
         if self.what.option == "micro_batch_size":
             return self._batches()
         if self.what.option == "trainable_layers":
@@ -87,9 +88,20 @@ class TrainingRow:
         chunks = max(training_runtime(runtime_named(o) or USUAL_ON_SEVERAL).loss_chunks, 1)
         unit = sequence_parts(tensor, context, o.sequence_parallel)
         for step in dict.fromkeys((unit, lcm(unit, context * chunks))):
-            if all(self._is_plan(step * times) for times in (1, 3, 5, 7)):
+            before = ceil(self._least / step) - 1
+            if all(self._is_plan(step * (before + times)) for times in (1, 3, 5, 7)):
                 return step
         return unit
+
+    @cached_property
+    def _least(self) -> int:
+        """Tokens of the shortest sequence: its images leave room for one of text."""
+        if self.options.images is None:
+            return 1
+        from tonnage.estimate.media import USUAL_SIZE  # most runs are on text
+        from tonnage.estimate.media.asked import images_asked
+
+        return images_asked(self.model, self.options.images, self.options.image_size or USUAL_SIZE).image_tokens + 1
 
     def _is_plan(self, value: int) -> bool:
         try:

@@ -10,11 +10,11 @@ from tonnage.architectures import Model, needs_family
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.media import with_load
 from tonnage.estimate.load.options import USUAL, USUAL_SOURCE, LoadOptions, lengths, lengths_within, media_tokens
+from tonnage.estimate.media import note_media
 from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.options.machine import check_uncalibrated
 from tonnage.estimate.plan.rule import check_size
 from tonnage.estimate.serving.engine_checks import check_answers
-from tonnage.estimate.serving.media import note_media
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.message import Message, joined, listed, option_name

@@ -26,7 +26,8 @@ def section(model: Model, name: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _size(values: Mapping[str, Any], name: str, default: int) -> int:
+def positive(values: Mapping[str, Any], name: str, default: int) -> int:
+    """A field that is a whole number from 1 on, the first of several; else the default."""
     value = values.get(name, default)
     if isinstance(value, list | tuple) and value:
         value = value[0]
@@ -36,14 +37,19 @@ def _size(values: Mapping[str, Any], name: str, default: int) -> int:
 # ---- Images that keep their shape: patches of the resized image, some merged into one token.
 
 
-def smart_resize(height: int, width: int, factor: int, least: int, most: int, frames: int = 1) -> tuple[int, int]:
-    """Sides that `factor` divides, with `least` to `most` pixels of all frames (smart_resize of Qwen2-VL, GLM-4.1V)."""
+def smart_resize(
+    height: int, width: int, factor: int, least: int, most: int, frames: int = 1, padded: int = 0
+) -> tuple[int, int]:
+    """Sides that `factor` divides, with `least` to `most` pixels of all frames (smart_resize of Qwen2-VL, GLM-4.1V);
+    `padded`: frames with those that fill the last patch.
+    """
     high, wide = round(height / factor) * factor, round(width / factor) * factor
-    if frames * high * wide > most:
+    padded = padded or frames
+    if padded * high * wide > most:
         beta = sqrt(frames * height * width / most)
         high = max(factor, floor(height / beta / factor) * factor)
         wide = max(factor, floor(width / beta / factor) * factor)
-    elif frames * high * wide < least:
+    elif padded * high * wide < least:
         beta = sqrt(least / (frames * height * width))
         high, wide = ceil(height * beta / factor) * factor, ceil(width * beta / factor) * factor
     return high, wide
@@ -54,7 +60,7 @@ def merged_patches(patch: int, least: int, most: int, frames: int = 1) -> Rule:
 
     def rule(model: Model, height: int, width: int) -> Encoded:
         vision = section(model, "vision_config")
-        side, merge = _size(vision, "patch_size", patch), _size(vision, "spatial_merge_size", 2)
+        side, merge = positive(vision, "patch_size", patch), positive(vision, "spatial_merge_size", 2)
         factor = side * merge
         if frames > 1 and min(height, width) < factor:  # GLM-4.1V enlarges small images first
             scale = max(factor / height, factor / width)
@@ -81,7 +87,7 @@ def merged_patches(patch: int, least: int, most: int, frames: int = 1) -> Rule:
 def pixtral(model: Model, height: int, width: int) -> Encoded:
     """A token ends each row; images larger than the longest edge shrink."""
     vision = section(model, "vision_config")
-    side, longest = _size(vision, "patch_size", 16), _size(vision, "image_size", 1024)
+    side, longest = positive(vision, "patch_size", 16), positive(vision, "image_size", 1024)
     value = model.config.get("spatial_merge_size", 2 if model.family == "mistral3" else 1)
     merge = value if isinstance(value, int) and value > 0 else 1
     ratio = max(height / longest, width / longest)
@@ -102,7 +108,7 @@ def kimi(limit: int, side_limit: int) -> Rule:
 
     def rule(model: Model, height: int, width: int) -> Encoded:
         vision = section(model, "vision_config")
-        side, merge = _size(vision, "patch_size", 14), _size(vision, "merge_kernel_size", 2)
+        side, merge = positive(vision, "patch_size", 14), positive(vision, "merge_kernel_size", 2)
         patches = max(1, height // side) * max(1, width // side)
         scale = min(1.0, sqrt(limit / patches), side_limit * side / height, side_limit * side / width)
         high = min(max(1, int(height * scale)), side_limit * side)
@@ -125,11 +131,11 @@ def kimi(limit: int, side_limit: int) -> Rule:
     return rule
 
 
-def gemma4(model: Model, height: int, width: int) -> Encoded:
-    """The largest image of this shape with at most `vision_soft_tokens_per_image` tokens."""
+def gemma4(model: Model, height: int, width: int, most: int = 0) -> Encoded:
+    """The largest image of this shape with at most `most` tokens, else `vision_soft_tokens_per_image`."""
     vision = section(model, "vision_config")
-    side, pool = _size(vision, "patch_size", 16), _size(vision, "pooling_kernel_size", 3)
-    most = _size(model.config, "vision_soft_tokens_per_image", 280)
+    side, pool = positive(vision, "patch_size", 16), positive(vision, "pooling_kernel_size", 3)
+    most = most or positive(model.config, "vision_soft_tokens_per_image", 280)
     block = side * pool
     scale = sqrt(most * block**2 / (height * width))
     high, wide = floor(scale * height / block), floor(scale * width / block)
@@ -154,14 +160,14 @@ def fixed(tokens_field: str, tokens: int, extra: int, side: int = 224, patch: in
 
     def rule(model: Model, height: int, width: int) -> Encoded:
         vision = section(model, "vision_config")
-        patches = (_size(vision, "image_size", side) // _size(vision, "patch_size", patch)) ** 2
-        count = _size(model.config, tokens_field, tokens or patches) if tokens_field else tokens or patches
+        patches = (positive(vision, "image_size", side) // positive(vision, "patch_size", patch)) ** 2
+        count = positive(model.config, tokens_field, tokens or patches) if tokens_field else tokens or patches
         return Encoded(
             tokens=count,
             sequences=1,
             patches=patches + extra,
             rows=count,
-            why=Message("every image is resized to {side}x{side}", side=_size(vision, "image_size", side)),
+            why=Message("every image is resized to {side}x{side}", side=positive(vision, "image_size", side)),
         )
 
     return rule
@@ -198,12 +204,12 @@ def closest_grid(height: int, width: int, tile: int, most: int) -> tuple[int, in
 def internvl(model: Model, height: int, width: int) -> Encoded:
     """At most `max_dynamic_patch` tiles, and a thumbnail where there is more than one; two tokens around them."""
     vision = section(model, "vision_config")
-    tile, side = _size(vision, "image_size", 448), _size(vision, "patch_size", 14)
+    tile, side = positive(vision, "image_size", 448), positive(vision, "patch_size", 14)
     ratio = model.config.get("downsample_ratio", 0.5)
     ratio = ratio if isinstance(ratio, int | float) and 0 < ratio <= 1 else 0.5
     patches = (tile // side) ** 2
     each = int(patches * ratio**2)
-    wide, high = closest_grid(height, width, tile, _size(model.config, "max_dynamic_patch", 12))
+    wide, high = closest_grid(height, width, tile, positive(model.config, "max_dynamic_patch", 12))
     tiles = wide * high + (wide * high > 1)
     return _tiled(2 + tiles * each, tiles, patches + 1, each)
 
@@ -224,7 +230,7 @@ def _best_canvas(height: int, width: int, canvases: list[tuple[int, int]]) -> tu
 def llama4(model: Model, height: int, width: int) -> Encoded:
     """Up to 16 tiles and the whole image, with tokens between tiles, rows and the image."""
     vision = section(model, "vision_config")
-    tile, side = _size(vision, "image_size", 336), _size(vision, "patch_size", 14)
+    tile, side = positive(vision, "image_size", 336), positive(vision, "patch_size", 14)
     patches, most = (tile // side) ** 2, 16
     each = patches // 4  # pixel_shuffle_ratio 0.5
     canvases = [
@@ -243,8 +249,8 @@ def llama4(model: Model, height: int, width: int) -> Encoded:
 def mllama(model: Model, height: int, width: int) -> Encoded:
     """One token in the prompt: the tiles are keys and values of the cross-attention layers."""
     vision = section(model, "vision_config")
-    tile, side = _size(vision, "image_size", 560), _size(vision, "patch_size", 14)
-    tiles, patches = _size(vision, "max_num_tiles", 4), (tile // side) ** 2 + 1
+    tile, side = positive(vision, "image_size", 560), positive(vision, "patch_size", 14)
+    tiles, patches = positive(vision, "max_num_tiles", 4), (tile // side) ** 2 + 1
     return Encoded(
         tokens=1,
         sequences=1,
@@ -288,8 +294,8 @@ def llava_next(side: int, patch: int, extra: int, most: int = 0) -> Rule:
 
     def rule(model: Model, height: int, width: int) -> Encoded:
         vision = section(model, "vision_config")
-        tile = _size(vision, "image_size", side)
-        per_side = tile // _size(vision, "patch_size", patch)
+        tile = positive(vision, "image_size", side)
+        per_side = tile // positive(vision, "patch_size", patch)
         points = model.config.get("image_grid_pinpoints") or PINPOINTS
         high, wide = _best_resolution(height, width, points)
         rows, columns = _unpadded(height, width, high // tile * per_side, wide // tile * per_side)

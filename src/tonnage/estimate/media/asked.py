@@ -1,0 +1,82 @@
+"""What is asked of images: how many, of which size, and of a model that takes them."""
+
+import re
+
+from tonnage.architectures import Model
+from tonnage.estimate.media.images import image_rule
+from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
+from tonnage.spec import Media
+
+LARGEST_SIDE = 65_535  # of JPEG
+MOST_IMAGES = 100_000
+STEEPEST = 200  # smart_resize of Qwen2-VL refuses images that are longer for their width
+KNOWN_IMAGES = (
+    "Qwen2-VL, 2.5-VL, 3-VL, 3.5, Omni; LLaVA 1.5, NeXT, OneVision; InternVL; Llama 3.2 Vision, Llama 4; Gemma 3, 3n, "
+    "4; Pixtral, Mistral 3; GLM-4V; Kimi-VL, K2.5; Phi-3.5-vision, Phi-4-multimodal; MiniMax-M3"
+)
+
+
+def images_asked(model: Model, images: int, text: str) -> Media:
+    """`images` of the size that `text` says, with the tokens of one by the model's own rule; InvalidInput or
+    MissingDatum where it takes none, or where its rule is not known.
+    """
+    if not 1 <= images <= MOST_IMAGES:
+        raise InvalidInput("{@images} must be from 1 to {most:,}. Got {images}.", most=MOST_IMAGES, images=images)
+    width, height = image_sides(text)
+    check_tower(model, "vision")
+    rule = image_rule(model)
+    if rule is None:
+        raise MissingDatum(
+            "how many tokens {architecture} makes of an image is not described: give its prompt with {@input_tokens} "
+            "alone. Described are {known}.",
+            architecture=model.architecture or model.name,
+            known=KNOWN_IMAGES,
+        )
+    if images > 1 and model.family == "mllama":
+        raise MissingDatum(
+            "{model}: the cross-attention of one image is counted; of more it is not known. Got {images} {@images}.",
+            model=model.name,
+            images=images,
+        )
+    return Media(images=images, width=width, height=height, image=rule(model, height, width))
+
+
+def has_tower(model: Model, kind: str) -> bool:
+    """Whether the model has a tower of this kind, vision or audio."""
+    return any(branch.kind == kind for branch in model.branches)
+
+
+def check_tower(model: Model, kind: str) -> None:
+    """InvalidInput where the model has none."""
+    if has_tower(model, kind):
+        return
+    if kind == "vision":
+        raise InvalidInput(
+            "{model} takes no images: leave out {@images}, or name a model that does, such as qwen2.5-vl-7b-instruct.",
+            model=model.name,
+        )
+    raise InvalidInput(
+        "{model} takes no sounds: leave out {@audio_seconds}, or name a model that does, such as gemma-4-e4b-it.",
+        model=model.name,
+    )
+
+
+def image_sides(text: str) -> tuple[int, int]:
+    """Width and height of "1920x1080"."""
+    found = re.fullmatch(r"\s*(\d{1,9})\s*[xX×]\s*(\d{1,9})\s*", text)
+    sides = tuple(map(int, found.groups())) if found else ()
+    if not sides or not all(1 <= side <= LARGEST_SIDE for side in sides):
+        raise InvalidInput(
+            "{@image_size} must be width x height, each from 1 to {most:,} pixels, such as 1920x1080. Got {size}.",
+            most=LARGEST_SIDE,
+            size=shown(text),
+        )
+    width, height = sides
+    if max(sides) > STEEPEST * min(sides):
+        raise InvalidInput(
+            "{@image_size}: one side must be at most {steepest} times the other. Got {size}. Nearest: {near}.",
+            steepest=STEEPEST,
+            size=shown(text),
+            near=f"{min(width, STEEPEST * height)}x{min(height, STEEPEST * width)}",
+        )
+    return width, height
