@@ -15,6 +15,7 @@ from tonnage.spec import Cluster
 USUAL = "H100-SXM-80GB"  # what a run is said to fit on where its own accelerators have no larger machine
 # Cards of which none with as much memory costs less an hour, by the prices that are shipped (a test compares them).
 MAKER = "NVIDIA"
+LARGER = 1.25  # of a card's memory: what a larger card has at least
 CHEAPEST = (
     "RTX-A6000",
     "A100-PCIe-80GB",
@@ -97,7 +98,7 @@ def other_machines(cluster: Cluster, least_bytes: float) -> Iterator[list[Cluste
     for name in CHEAPEST:
         bytes_of_one = accelerator_named(name).memory.usable_bytes
         counts = [count for count in COUNTS if count <= BOX and count * bytes_of_one >= least_bytes]
-        if bytes_of_one > chip.memory.usable_bytes:
+        if bytes_of_one >= LARGER * chip.memory.usable_bytes:
             yield [cluster_named(_of(count, name)) for count in counts[:2]]
 
 
