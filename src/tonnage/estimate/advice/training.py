@@ -82,8 +82,8 @@ def training_advice(
     reserve = cluster.accelerator.memory.usable_bytes - usable
     least = needed * LEAST_PART * cluster.size
     if advice.moves or advice.nearest is None:
-        others = other_machines(cluster, least)
-        return with_cheaper_machine(advice, others, run.on, rent, ceil(needed), reserve, costs)
+        larger = other_machines(cluster, least)
+        return with_cheaper_machine(advice, larger, run.on, rent, ceil(needed), reserve, costs)
     smallest = next((other.name for other in elsewhere(cluster, least) if run.fits_on(other, reserve)), None)
     return Suggestions(moves=[], nearest=replace(advice.nearest, smallest_machine=smallest))
 
