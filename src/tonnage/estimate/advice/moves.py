@@ -4,26 +4,23 @@ A move holds explicit values for everything that it changes, so its flags added 
 figure.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations, islice
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any, Protocol, TypeVar, cast
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from tonnage.catalogue import cluster as cluster_named
 from tonnage.documents.advice import ORDER, Advice, Changes, NearestMiss
 from tonnage.estimate.money.bill import Rent
 from tonnage.estimate.run.larger_machines import doublings
 from tonnage.formulas import service as h
 from tonnage.kernel.errors import TonnageError
-from tonnage.spec import Cluster
 
 MAX_MOVES = {"nothing": 4, "machine": 1, "workload": 2, "numerics": 2, "method": 1}  # moves of a kind that are shown
 # The runtime and what goes with it are said before the options from this one on: what trains, and how.
 BEFORE = "objective"
 RUNTIME = ("runtime", "replicate_size", "compile", "float8", "liger", "packing", "expandable_segments", "model_code")
-MAX_OTHERS = 2  # larger cards on which it fits whose prices are compared
 SCANNED = 8  # a longer ladder is bisected
 
 
@@ -191,56 +188,6 @@ def best_moves(
         if sum(earlier.changes == move.changes for earlier in moves[:i]) < MAX_MOVES[move.changes]
     ]
     return Suggestions(moves=moves, nearest=None if moves else search.nearest(max(high, needed)))
-
-
-def with_cheaper_machine(
-    advice: Suggestions,
-    others: Iterable[Sequence[Cluster]],
-    ask: Callable[[Cluster], Outcome | None],
-    rent: Callable[[Cluster], Rent | None],
-    needed: int,
-    reserve: int,
-    now: Paid | None = None,
-) -> Suggestions:
-    """The suggestions with a machine of larger cards instead of more of the same, where it costs less an hour; where a
-    price is not known, where it has fewer accelerators. `others`: machines of one card each, fewer cards first.
-    """
-    at = next((place for place, move in enumerate(advice.moves) if "on" in move.change), None)
-    if at is None:
-        return advice
-    before = advice.moves[at]
-    same = cluster_named(before.change["on"])
-    fitting = _fitting_machines(others, ask, reserve)
-    costs = [(machine, outcome, rent(machine)) for machine, outcome in islice(fitting, MAX_OTHERS)]
-    cost = rent(same)
-    cheaper = [
-        (found.usd if found and cost else 0.0, machine.size, place)
-        for place, (machine, _, found) in enumerate(costs)
-        if (found.usd < cost.usd if found and cost else machine.size < same.size)
-    ]
-    for _, _, place in sorted(cheaper):
-        machine, outcome, _ = costs[place]
-        usable = machine.accelerator.memory.usable_bytes - reserve
-        changes = max(outcome.changes, "machine", key=ORDER.index)
-        move = move_of(outcome, changes, needed, usable, None, now)
-        if move.serves is not False or before.serves is False:
-            moves = [*advice.moves[:at], move, *advice.moves[at + 1 :]]
-            moves.sort(key=lambda move: (move.serves is False, ORDER.index(move.changes)))
-            return replace(advice, moves=moves)
-    return advice
-
-
-def _fitting_machines(
-    others: Iterable[Sequence[Cluster]], ask: Callable[[Cluster], Outcome | None], reserve: int
-) -> Iterator[tuple[Cluster, Outcome]]:
-    """Of each card the first machine on which it fits."""
-    for machines in others:
-        for machine in machines:
-            outcome = ask(machine)
-            usable = machine.accelerator.memory.usable_bytes - reserve
-            if outcome is not None and outcome.fits(usable) and can_be_said(outcome):
-                yield machine, outcome
-                break
 
 
 def cheapest(

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.documents.advice import Chosen
 from tonnage.estimate.advice.chosen import chosen_of, free_ladders, given_options
+from tonnage.estimate.advice.larger_cards import with_cheaper_machine
 from tonnage.estimate.advice.moves import (
     Changes,
     Ladder,
@@ -21,7 +22,6 @@ from tonnage.estimate.advice.moves import (
     cheapest,
     ordered,
     paid,
-    with_cheaper_machine,
 )
 from tonnage.estimate.bands import serving_highest
 from tonnage.estimate.inputs import Unread

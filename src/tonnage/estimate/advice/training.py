@@ -11,6 +11,7 @@ from tonnage.documents.advice import Advice, Chosen
 from tonnage.estimate.advice.changed_run import ChangedRun, Planned, RentOf, RunChanges
 from tonnage.estimate.advice.chosen import chosen_of, free_ladders, given_options
 from tonnage.estimate.advice.faster import faster
+from tonnage.estimate.advice.larger_cards import with_cheaper_machine
 from tonnage.estimate.advice.moves import (
     Changes,
     Ladder,
@@ -19,7 +20,6 @@ from tonnage.estimate.advice.moves import (
     best_moves,
     cheapest,
     paid,
-    with_cheaper_machine,
 )
 from tonnage.estimate.bands import highest
 from tonnage.estimate.memory import TrainingMemory
