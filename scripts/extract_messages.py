@@ -34,7 +34,6 @@ LEFT_OUT = (
     "kernel/references.py",
     "kernel/term.py",
     "cli/common/completion.py",
-    "estimate/answer/launch.py",
     "estimate/site/tables.py",
     "search/training/launch/trl.py",
     "question/option.py",

@@ -1,18 +1,20 @@
 """What the short text of a served model says of loads of several kinds: each claim is of the load that was asked."""
 
+import argparse
 import re
 
 import pytest
 
 import tonnage
 from tonnage.cli import main
+from tonnage.render.brief.answer import shortened
 from tonnage.render.brief.verdict import verdict_line
 
 
 @pytest.fixture
 def text(capsys, monkeypatch):
-    def call(line: str) -> str:
-        monkeypatch.setenv("COLUMNS", "200")
+    def call(line: str, columns: int = 200) -> str:
+        monkeypatch.setenv("COLUMNS", str(columns))
         main(line.split())
         return capsys.readouterr().out
 
@@ -157,3 +159,49 @@ def test_a_tier_smaller_than_its_users_is_said_on_the_first_screen(capsys, monke
     words = "serve llama-3.1-8b --on h100 --users 40 --input 8k --output 300 --kv-offload host --kv-offload-size 8GB"
     lines = shown(f"{words} --cache-hit-rate 0.99", capsys, monkeypatch)
     assert any("holds the cached tokens of 7 of its 40" in line for line in lines)
+
+
+WIDE = (
+    "serve deepseek-v3 --on 8x8xh100 --attention-data-parallel-size 8 --expert-parallel-size 8 --prefill-replicas 4 "
+    "--tensor-parallel-size 1 --users 512 --input-tokens 4000 --output-tokens 500 --ttft 2s --tpot 50ms --weights awq"
+)
+
+
+def test_how_every_role_and_the_router_are_started_stands_on_the_first_screen_of_80_columns(text):
+    lines = text(WIDE, 80).splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80
+    screen = " ".join(" ".join(lines).split())
+    assert '"kv_role":"kv_producer"' in screen
+    assert '# decode: 4 servers: the same with --all2all-backend deepep_low_latency "kv_role":"kv_consumer"' in screen
+    assert "--prefill=http://PREFILL-{1..4}:8000 \\ --decode=http://DECODE-{1..4}:8000" in screen
+
+
+def test_an_option_for_each_of_several_servers_is_shortened_as_a_shell_expands_it_and_the_router_reads_it():
+    """vllm-project/router, py_src/vllm_router/router_args.py (SGLang's has the same): nargs and action of both."""
+    long = "router --prefill http://PREFILL-1:8000 --decode http://DECODE-1:8000 --decode http://DECODE-2:8000"
+    short = shortened(long)
+    assert short == "router --prefill http://PREFILL-1:8000 --decode=http://DECODE-{1..2}:8000"
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--prefill", nargs="+", action="append")
+    parser.add_argument("--decode", nargs=1, action="append")
+    expanded = short.replace(
+        "--decode=http://DECODE-{1..2}:8000", "--decode=http://DECODE-1:8000 --decode=http://DECODE-2:8000"
+    )
+    assert parser.parse_args(expanded.split()[1:]) == parser.parse_args(long.split()[1:])
+
+
+def test_emissions_on_a_grid_that_was_asked_for_stand_on_the_first_screen(text):
+    """Patterson2021: emissions are energy times the carbon intensity of the grid."""
+    assert "carbon   66.30 gCO2e per hour" in text("serve llama-3.1-8b --on h100 --users 8 --grid FR")
+    assert "carbon " not in text("serve llama-3.1-8b --on h100 --users 8")
+    whole = tonnage.train("llama-3.1-8b", on="8xh100", tokens=15e9, grid="FR")
+    shown = text("train llama-3.1-8b --on 8xh100 --tokens 15B --grid FR")
+    assert f"carbon   {whole.bill.carbon.value / 1000:.2f} kgCO2e for the run" in shown
+    assert "gCO2e per step" in text("train llama-3.1-8b --on 8xh100 --grid FR")
+
+
+def test_comments_beside_a_launch_command_are_chinese_in_a_chinese_answer(text):
+    shown = text(f"--lang zh {WIDE} --verbose")
+    assert "# 预填充：4 个服务器" in shown and "# 解码：4 个服务器" in shown and "# 路由器" in shown
+    assert "同一节点上的各个服务器需要各自的加速器和端口" in shown
+    assert "请给它一个按该格式存储的检查点" in shown

@@ -147,6 +147,52 @@ def test_bounds_change_no_answer(on, users, model, objective, tpot, budget, vary
     assert both[0] == both[1]
 
 
+SPLIT = [
+    # what is best, users, TTFT and TPOT limits, plans shown
+    ("tpot", 60, 0.5, 0.02, 2),
+    ("tpot", 200, 0.5, None, 1),
+    ("ttft", 120, None, 0.012, 1),
+    ("ttft", 300, 1.0, 0.03, 3),
+    ("end-to-end", 90, 2.0, 0.02, 1),
+    ("goodput", 150, None, 0.015, 2),
+    ("goodput", 40, 0.2, 0.01, 1),
+    ("token-cost", 100, 1.0, 0.02, 1),
+]
+
+
+@pytest.mark.parametrize(("objective", "users", "ttft", "tpot", "top"), SPLIT)
+def test_ways_to_split_prefill_and_decode_that_a_bound_rules_out_are_not_among_the_best(
+    objective, users, ttft, tpot, top
+):
+    said = ServingPlanOptions(goal=objective, vary="disaggregation", top=top)
+    options, load = ServingOptions(concurrency=users, weights="bf16"), LoadOptions(**LENGTHS, ttft=ttft, tpot=tpot)
+    machine = named("8xH100-SXM-80GB")
+    fast, slow = (
+        plan_serving(read("qwen3-4b"), machine, said, options, load, prunes=prunes) for prunes in (True, False)
+    )
+    own = [found.search.board.own and found.search.board.own.order for found in (fast, slow)]
+    assert [plan.order for plan in fast.plans] == [plan.order for plan in slow.plans]
+    assert own[0] == own[1]
+    assert fast.search.tally.considered == slow.search.tally.considered
+    assert fast.search.tally.left <= slow.search.tally.left
+
+
+@pytest.mark.parametrize(("ttft", "tpot"), [(0.05, 0.004), (0.2, 0.002), (0.01, 0.03)])
+def test_where_no_split_keeps_both_limits_the_nearest_plans_are_those_of_the_whole_walk(ttft, tpot):
+    said = ServingPlanOptions(vary="disaggregation")
+    options, load = ServingOptions(concurrency=150, weights="bf16"), LoadOptions(**LENGTHS, ttft=ttft, tpot=tpot)
+    machine = named("8xH100-SXM-80GB")
+    found = plan_serving(read("qwen3-4b"), machine, said, options, load)
+    assert not found.plans
+    for near in found.nearest:
+        limits = {"ttft": ttft, "tpot": tpot, near.without: None}
+        if near.without not in ("ttft", "tpot"):
+            continue
+        goal = ServingPlanOptions(vary="disaggregation", goal=near.without)
+        whole = plan_serving(read("qwen3-4b"), machine, goal, options, LoadOptions(**LENGTHS, **limits), prunes=False)
+        assert near.plan.order == whole.plans[0].order
+
+
 @FEW
 @given(
     name=st.sampled_from(["h100", "l4", "mi300x"]),

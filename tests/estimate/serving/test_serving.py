@@ -179,6 +179,27 @@ def test_what_does_not_divide_or_exist_is_refused_with_the_nearest_choice():
         serve(model, machine, ServingOptions(expert_parallel_size=2))
 
 
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+@pytest.mark.parametrize(("tensor", "groups"), [(None, 32), (8, 4)])
+def test_ranks_of_experts_beyond_a_stage_are_refused_with_the_groups_of_attention_that_have_them(
+    engine, tensor, groups
+):
+    """vLLM, docs/serving/expert_parallel_deployment.md: the expert ranks are all tensor x data parallel ranks."""
+    model, machine = read("deepseek-v3"), cluster("4x8x" + H100)
+    wide = {"engine": engine, "tensor_parallel_size": tensor, "expert_parallel_size": 32}
+    with pytest.raises(InvalidPlan, match=rf"32 is valid with attention_data_parallel_size {groups}\."):
+        serve(model, machine, ServingOptions(**wide))
+    answer = serve(model, machine, ServingOptions(**wide, attention_data_parallel_size=groups))
+    assert answer.question["expert_parallel_size"].value == 32
+
+
+def test_ranks_of_experts_that_no_groups_of_the_cluster_have_are_refused_without_a_hint():
+    model = read("deepseek-v3")
+    for machine, ranks in (("8x" + H100, 32), ("4x8x" + H100, 24)):
+        with pytest.raises(InvalidPlan, match=r"Nearest: 8\.$"):
+            serve(model, cluster(machine), ServingOptions(expert_parallel_size=ranks))
+
+
 def test_a_context_beyond_the_model_is_answered_with_a_warning():
     answer = serve(read("llama-2-7b"), cluster(H100), ServingOptions(context=8192))
     assert any("beyond the 4096 tokens" in warning for warning in answer.warnings)

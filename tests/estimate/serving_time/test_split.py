@@ -149,7 +149,7 @@ def test_the_text_names_the_replicas_and_how_each_is_started(capsys, monkeypatch
     assert "replicas: 4 prefill, 4 decode" in text
     assert "KV cache where answers are decoded for 1.80 M tokens" in text
     assert '"kv_role":"kv_producer"' in text
-    assert "# decode: 4 servers: the same with --kv-transfer-config" in text
+    assert '# decode: 4 servers: the same with "kv_role":"kv_consumer"' in text
 
 
 def test_what_is_suggested_leaves_a_replica_to_decode():

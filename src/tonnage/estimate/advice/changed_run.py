@@ -116,6 +116,11 @@ class RunChanges:
             self._asked[key] = self.settled(planned) if planned else None
         return self._asked[key]
 
+    def on(self, machine: Cluster) -> "ChangedRun | None":
+        """The run on other accelerators."""
+        planned = self.planned({"on": machine})
+        return self.settled(planned) if planned else None
+
     def planned(self, change: dict[str, Any]) -> Planned | None:
         """The plan of a change; None if it is none."""
         machine = self.machines.of(change.get("on"))

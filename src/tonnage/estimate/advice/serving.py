@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.documents.advice import Chosen
 from tonnage.estimate.advice.chosen import chosen_of, free_ladders, given_options
+from tonnage.estimate.advice.larger_cards import with_cheaper_machine
 from tonnage.estimate.advice.moves import (
     Changes,
     Ladder,
@@ -27,7 +28,7 @@ from tonnage.estimate.inputs import Unread
 from tonnage.estimate.load.options import USUAL, LoadOptions, ReplicaLoad, is_stated
 from tonnage.estimate.money.bill import Rent
 from tonnage.estimate.plan.rule import expert_counts
-from tonnage.estimate.run.larger_machines import Machines, doublings, elsewhere
+from tonnage.estimate.run.larger_machines import Machines, doublings, elsewhere, other_machines
 from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import serving_memory, serving_needed
 from tonnage.estimate.serving.options import ServingOptions
@@ -40,6 +41,7 @@ from tonnage.kernel.errors import TonnageError
 from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 
+LEAST_PART = 0.8  # of the bytes that are needed now, what other machines hold at least to be tried
 NARROWER = ("fp8", "int4")  # what weights are stored in, the mildest first
 FILES = ("q8_0", "q4_k_m")  # the same as files of llama.cpp
 SHARES = (0.95, 0.97)  # of an accelerator's memory, where its context has room beside them
@@ -80,10 +82,12 @@ def serving_advice(case: Unfit) -> Suggestions:
     replicas = _Replicas(case)
     now = paid(case.now, lambda: case.rent(case.cluster))
     moves = best_moves(_ladders(replicas, case.least_context), replicas.ask, case.needed, case.usable, case.high, now)
-    if moves.moves or moves.nearest is None:
-        return moves
     reserve = case.cluster.accelerator.memory.usable_bytes - case.usable
-    smallest = next((other.name for other in elsewhere(case.cluster) if replicas.fits_on(other, reserve)), None)
+    least = case.needed * LEAST_PART * case.cluster.size
+    if moves.moves or moves.nearest is None:
+        others = other_machines(case.cluster, least)
+        return with_cheaper_machine(moves, others, replicas.on, case.rent, case.needed, reserve, now)
+    smallest = next((other.name for other in elsewhere(case.cluster, least) if replicas.fits_on(other, reserve)), None)
     return Suggestions(moves=[], nearest=replace(moves.nearest, smallest_machine=smallest))
 
 
@@ -143,6 +147,10 @@ class _Replicas:
             return None
         return ChangedReplicas(self, cluster, fields, "on" in change, plan, needed)
 
+    def on(self, machine: Cluster) -> "ChangedReplicas | None":
+        """The replicas on other accelerators, all of them in one."""
+        return self.ask({"on": machine, "tensor_parallel_size": machine.size, "pipeline_parallel_size": 1})
+
     def said(self, cluster: Cluster, fields: dict[str, Any], has_machine: bool, plan: ServingPlan) -> dict[str, Any]:
         """Every option that the user has to give for this plan."""
         case = self.case
@@ -158,7 +166,8 @@ class _Replicas:
         case, options = self.case, replace(self.options, **fields)
         try:
             memory = serving_memory(self.model, plan, cluster.accelerator)
-            return pace_of(self.model, cluster, options, plan, memory, case.usable, case.load, case.wanted)
+            larger = cluster.accelerator.memory.usable_bytes - self.cluster.accelerator.memory.usable_bytes
+            return pace_of(self.model, cluster, options, plan, memory, case.usable + larger, case.load, case.wanted)
         except TonnageError:
             return None
 

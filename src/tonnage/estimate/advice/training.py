@@ -11,7 +11,16 @@ from tonnage.documents.advice import Advice, Chosen
 from tonnage.estimate.advice.changed_run import ChangedRun, Planned, RentOf, RunChanges
 from tonnage.estimate.advice.chosen import chosen_of, free_ladders, given_options
 from tonnage.estimate.advice.faster import faster
-from tonnage.estimate.advice.moves import Changes, Ladder, Suggestions, Values, best_moves, cheapest, paid
+from tonnage.estimate.advice.larger_cards import with_cheaper_machine
+from tonnage.estimate.advice.moves import (
+    Changes,
+    Ladder,
+    Suggestions,
+    Values,
+    best_moves,
+    cheapest,
+    paid,
+)
 from tonnage.estimate.bands import highest
 from tonnage.estimate.layers.losses import HOLD_LOGITS
 from tonnage.estimate.memory import TrainingMemory
@@ -19,7 +28,7 @@ from tonnage.estimate.options.framework_options import OFFLOADS
 from tonnage.estimate.options.lighter import lighter_kernels
 from tonnage.estimate.plan.rule import expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
-from tonnage.estimate.run.larger_machines import doublings, elsewhere
+from tonnage.estimate.run.larger_machines import doublings, elsewhere, other_machines
 from tonnage.numerics.precisions import TRAINING_RECIPES
 from tonnage.runtimes import training_runtime
 from tonnage.spec import Cluster, TrainingPlan
@@ -29,6 +38,7 @@ SHORTEST = 256  # tokens: no shorter sequence is proposed
 # more is proposed only
 # where nothing fits with less.
 MANY = ((32, 0), (32, 128), (256, 128), (2048, 128))
+LEAST_PART = 0.8  # of the bytes that are needed now, what other machines hold at least to be tried
 OFFLOADED = frozenset(OFFLOADS)
 # Recipes that keep less for each parameter, the mildest first.
 NARROWER = {
@@ -70,10 +80,12 @@ def training_advice(
                 without = best_moves(others, run.ask, ceil(needed), usable, high, costs)
                 advice = Suggestions(moves=[*without.moves, *advice.moves[:1]])
             break
-    if advice.moves or advice.nearest is None:
-        return advice
     reserve = cluster.accelerator.memory.usable_bytes - usable
-    smallest = next((other.name for other in elsewhere(cluster) if run.fits_on(other, reserve)), None)
+    least = needed * LEAST_PART * cluster.size
+    if advice.moves or advice.nearest is None:
+        larger = other_machines(cluster, least)
+        return with_cheaper_machine(advice, larger, run.on, rent, ceil(needed), reserve, costs)
+    smallest = next((other.name for other in elsewhere(cluster, least) if run.fits_on(other, reserve)), None)
     return Suggestions(moves=[], nearest=replace(advice.nearest, smallest_machine=smallest))
 
 

@@ -11,6 +11,7 @@ from tonnage.estimate.serving.denoising import OWN_CODE
 from tonnage.estimate.serving.placement import HEADS, drafting
 from tonnage.estimate.serving.weights.storage import storage
 from tonnage.kernel.message import Message, joined
+from tonnage.kernel.units import counted
 from tonnage.numerics.quantization import FILE_TYPES
 from tonnage.runtimes import HUB, ServingRuntime, Spread, Start, serving_runtime
 from tonnage.runtimes.parts.plugins import plugin_for
@@ -55,12 +56,17 @@ def draft_place(model: Model, plan: ServingPlan) -> str:
 
 def to_be_named(engine: ServingRuntime, *names: str) -> list[str]:
     """What a command with these names leaves to whoever runs it: the checkpoints of which only a config was read."""
-    put = "put its path there" if engine.loads_files else "put its path there, or its id on a hub"
-    return [
-        f"{word} stands for a checkpoint of which only the config is known: {put}."
+    named = (
+        Message("{word} stands for a checkpoint of which only the config is known: put its path there.", word=word)
+        if engine.loads_files
+        else Message(
+            "{word} stands for a checkpoint of which only the config is known: put its path there, or its id on a hub.",
+            word=word,
+        )
         for word in (HUB, DRAFT)
         if word in names
-    ]
+    )
+    return list(named)
 
 
 def loaded(model: Model, plan: ServingPlan, accelerator: Accelerator) -> Loaded:
@@ -82,8 +88,12 @@ def loaded(model: Model, plan: ServingPlan, accelerator: Accelerator) -> Loaded:
         if word:
             return Loaded(name=place(model), words=(word, *_halved(model, engine, accelerator)))
     weights = plan.weights or stored
-    note = (
-        f"{plan.engine} does not make {weights} out of {place(model)} ({own}): give it a checkpoint that is stored so."
+    note = Message(
+        "{engine} does not make {weights} out of {model} ({own}): give it a checkpoint that is stored so.",
+        engine=plan.engine,
+        weights=weights,
+        model=place(model),
+        own=own,
     )
     return Loaded(
         name=f"PATH-OR-ID-OF-A-{weights}-CHECKPOINT", words=_halved(model, engine, accelerator), notes=(note,)
@@ -148,22 +158,24 @@ def launch_command(
         command, notes = _one_command(model, plan, cluster, spread(model, plan, cluster), Role())
         return _with_notes([command], [*notes, *more_notes])
     one = replace(spread(model, replace(plan, data_parallel_size=1), cluster), copies=1)
-    lines, notes = [], list[str]()
+    lines, notes = list[str](), list[str]()
     for role, servers in ((PREFILL, roles.prefill), (DECODE, roles.decode)):
         started = Role(name=role, transfer=roles.transfer)
         command, own = _one_command(model, plan, cluster, replace(one, servers=1), started)
-        lines.append(f"{command}  # {role}: {counted_servers(servers)}")
+        number = counted(servers, "servers")
+        prefills = Message("prefill: {servers}", servers=number)
+        comment = prefills if role == PREFILL else Message("decode: {servers}", servers=number)
+        lines.append(_with_comment(command, comment))
         notes += [note for note in own if note not in notes]
     if one.nodes == 1 and plan.tensor_parallel_size * plan.pipeline_parallel_size < cluster.accelerators_per_host:
         notes.append(Message("Servers on one node need accelerators and ports of their own."))
     if engine.router is not None:
-        lines.append(f"{engine.router(roles)}  # router")
+        lines.append(_with_comment(engine.router(roles), Message("router")))
     return _with_notes(lines, [*notes, *more_notes])
 
 
-def counted_servers(number: int) -> str:
-    """What follows a role in a comment of a shell, which is English in every language."""
-    return f"{number} server{'s' if number > 1 else ''}"
+def _with_comment(command: str, comment: str) -> str:
+    return joined("  # ", (command, comment))
 
 
 class Role(Struct, frozen=True, kw_only=True):

@@ -102,6 +102,7 @@ class Network:
         self.nccl_base = self.constants.base if chip.vendor == "NVIDIA" else None
         self.per_node = cluster.accelerators_per_node
         self._known: dict[tuple[object, ...], Ways] = {}
+        self._known_routes: dict[tuple[object, ...], tuple[Spread, Number, Number]] = {}
         within = _stated(
             (node.inside if node else None) or chip.scale_up or chip.host_link, stated.intra_node_bandwidth
         )
@@ -375,9 +376,7 @@ class Network:
         once to a node, of several of them (DeepEP, HybridEP); both levels send at once. `size`: bytes of all copies;
         `along`: they travel in the messages of another exchange, which start but once.
         """
-        spread = self._spread(group, stride)
-        to_ranks = routing.places(group) / routing.chosen
-        to_nodes = routing.places(spread.nodes) / routing.chosen
+        spread, to_ranks, to_nodes = self._tokens_spread(group, stride, routing)
         passing = f.ring_bytes.evaluate(M=size * to_ranks, n=spread.here)
         leaving = f.ring_bytes.evaluate(M=size * to_nodes, n=spread.nodes)
         wire = maximum(
@@ -388,6 +387,20 @@ class Network:
         several = (group > 1) * 1.0
         seconds = several * (wire if along else self._pipelined(steps, wire) + self._wait(1, spread))
         return Sending(seconds, f.ring_bytes.evaluate(M=size * to_ranks, n=group))
+
+    def _tokens_spread(self, group: Number, stride: Number, routing: Routing) -> tuple[Spread, Number, Number]:
+        """The ranks, and the shares of all copies of a token that go to other ranks and to other nodes: the same for
+        every number of tokens.
+        """
+        key = routing, _key(group), _key(stride)
+        known = self._known_routes.get(key)
+        if known is None:
+            spread = self._spread(group, stride)
+            to_ranks = routing.places(group) / routing.chosen
+            known = spread, to_ranks, routing.places(spread.nodes) / routing.chosen
+            if is_number(group) and is_number(stride):
+                self._known_routes[key] = known
+        return known
 
     def _own_part(self, spread: Spread, copy: float = 0.0) -> Number:
         """Seconds of a byte for what a rank keeps; `copy`: of the link's rate, 0 as in a ring."""

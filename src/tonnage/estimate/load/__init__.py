@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tonnage.estimate.load.shape import PassTime as PassTime
 from tonnage.estimate.load.shape import Policy as Policy
+from tonnage.estimate.load.shape import Shape as Shape
 from tonnage.estimate.load.shape import mean_lengths as mean_lengths
 from tonnage.estimate.load.steady import Steady as Steady
 from tonnage.estimate.load.steady import steady as steady

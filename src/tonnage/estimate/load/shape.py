@@ -122,7 +122,7 @@ class Shape:
     """Requests that are all like the mean one, where only a mean counts."""
 
     def __init__(self, pass_time: PassTime, policy: Policy, load: Load, tokens_each: Number = 1) -> None:
-        self.pass_time, self.policy = pass_time, policy
+        self.pass_time, self.policy, self.load = pass_time, policy, load
         self.cv2 = load.spread**2 / 12 / (1 - load.spread / 2) ** 2  # of a uniform length
         # `answer`: tokens that the cache holds at the end; `output`: passes that make them, the prompt's own among them
         self.input, self.answer = mean_lengths(load)

@@ -218,7 +218,8 @@ def _balance(shape: Shape, rate: Number, full: Means) -> tuple[Moment, Number]:
     before = shape.decode(1 + 0 * rate)
     now = image = _at(shape, rate, before).tpot
     slope = 0 * before
-    for _ in range(_ROUNDS):
+    decodes = hasattr(shape.output, "ndim") or shape.output > 1  # else nothing depends on how long a token takes
+    for _ in range(_ROUNDS if decodes else 0):
         stretched = _at(shape, rate, now)
         step = now - before
         moves = abs(step) > 1e-9 * now
@@ -288,24 +289,37 @@ class Steady(Struct, frozen=True, kw_only=True):
     prompt_passes: Number
 
 
-def steady(
-    pass_time: PassTime, policy: Policy, load: Load, *, rounds: Number | None = None, tokens_each: Number = 1
-) -> Steady:
-    """The steady state. `rounds`: requests that each user of a benchmark sends, the first of all at once
-    (InferenceMAX: 10), which is in its mean TTFT; None: it goes on for ever. `tokens_each`: tokens that a pass gives
-    each request, more than one with drafts; `tpot` here is the time between two passes.
+def full_load(shape: Shape) -> Means:
+    """The state with all places taken: the same for every number of users and every rate of requests. InvalidPlan
+    where the cache holds no request.
     """
-    check_load(load)
-    shape = Shape(pass_time, policy, load, tokens_each)
     if shape.fits is False:
         raise InvalidPlan(
             "a request needs {input_tokens:,} + {output_tokens:,} tokens of cache; the replica holds "
             "{pool_tokens:,} (pool_tokens).",
-            input_tokens=load.input_tokens,
-            output_tokens=load.output_tokens,
-            pool_tokens=policy.pool_tokens,
+            input_tokens=shape.load.input_tokens,
+            output_tokens=shape.load.output_tokens,
+            pool_tokens=shape.policy.pool_tokens,
         )
-    full = closed_loop(shape, shape.places, 1 + 0 * shape.places, None)
+    return closed_loop(shape, shape.places, 1 + 0 * shape.places, None)
+
+
+def steady(
+    pass_time: PassTime,
+    policy: Policy,
+    load: Load,
+    *,
+    rounds: Number | None = None,
+    tokens_each: Number = 1,
+    full: Means | None = None,
+) -> Steady:
+    """The steady state. `rounds`: requests that each user of a benchmark sends, the first of all at once
+    (InferenceMAX: 10), which is in its mean TTFT; None: it goes on for ever. `tokens_each`: tokens that a pass gives
+    each request, more than one with drafts; `tpot` here is the time between two passes. `full`: what `full_load` found.
+    """
+    check_load(load)
+    shape = Shape(pass_time, policy, load, tokens_each)
+    full = full or full_load(shape)
     if load.requests_per_second is not None:
         state = open_loop(shape, load.requests_per_second, load.burstiness, full)
     else:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from tonnage.catalogue import accelerator as accelerator_named
 from tonnage.catalogue import accelerator_names
 from tonnage.catalogue import cluster as cluster_named
 from tonnage.catalogue.clusters import BOX, LARGEST
@@ -12,6 +13,17 @@ from tonnage.kernel.errors import TonnageError
 from tonnage.spec import Cluster
 
 USUAL = "H100-SXM-80GB"  # what a run is said to fit on where its own accelerators have no larger machine
+# Cards of which none with as much memory costs less an hour, by the prices that are shipped (a test compares them).
+MAKER = "NVIDIA"
+LARGER = 1.25  # of a card's memory: what a larger card has at least
+CHEAPEST = (
+    "RTX-A6000",
+    "A100-PCIe-80GB",
+    "RTX-PRO-6000-Blackwell-Server",
+    "H200-SXM-141GB",
+    "B200-SXM-180GB",
+    "B300-SXM-288GB",
+)
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128)
 ALONE = frozenset({"apple", "cpu"})
 
@@ -36,10 +48,12 @@ class Machines:
         widens = cluster.num_nodes == 1 and not self.come_alone
         self.node_size = max(cluster.accelerators_per_node, own) if widens else cluster.accelerators_per_node
 
-    def of(self, accelerators: int | None) -> Cluster:
-        """So many accelerators, in nodes of the same size; None: the cluster itself."""
+    def of(self, accelerators: int | Cluster | None) -> Cluster:
+        """So many accelerators, in nodes of the same size; None: the cluster itself; another machine is one."""
         if accelerators is None:
             return self.cluster
+        if isinstance(accelerators, Cluster):
+            return accelerators
         if accelerators <= self.node_size:
             return replace(self.cluster, num_nodes=1, accelerators_per_node=accelerators)
         nodes = -(-accelerators // self.node_size)
@@ -74,9 +88,23 @@ class Machines:
             return False
 
 
-def elsewhere(cluster: Cluster) -> Iterator[Cluster]:
+def other_machines(cluster: Cluster, least_bytes: float) -> Iterator[list[Cluster]]:
+    """Nodes of larger cards that cost least for their memory, the smallest cards first: of each card the two with the
+    fewest that hold so many bytes in all.
+    """
+    chip = cluster.accelerator
+    if chip.kind != "gpu" or chip.vendor != MAKER or is_slice(chip):
+        return
+    for name in CHEAPEST:
+        bytes_of_one = accelerator_named(name).memory.usable_bytes
+        counts = [count for count in COUNTS if count <= BOX and count * bytes_of_one >= least_bytes]
+        if bytes_of_one >= LARGER * chip.memory.usable_bytes:
+            yield [cluster_named(_of(count, name)) for count in counts[:2]]
+
+
+def elsewhere(cluster: Cluster, least_bytes: float) -> Iterator[Cluster]:
     """Machines that a run may fit on that fits on none of its own accelerators, the smallest first: the whole GPU of
-    a slice, larger chips of the kind that comes alone, then what is usual.
+    a slice, larger chips of the kind that comes alone, then larger cards that hold so many bytes, and what is usual.
     """
     chip = cluster.accelerator
     if is_slice(chip):
@@ -90,8 +118,14 @@ def elsewhere(cluster: Cluster) -> Iterator[Cluster]:
             if (one := cluster_named(name)).accelerator.memory.usable_bytes > chip.memory.usable_bytes
         ]
         yield from sorted(larger, key=lambda one: one.accelerator.memory.usable_bytes)
-    if chip.name.partition(":")[0] != USUAL:
-        yield from (cluster_named(_of(count, USUAL)) for count in COUNTS)
+    usual = COUNTS if chip.name.partition(":")[0] != USUAL else ()
+    others = [machine for machines in other_machines(cluster, least_bytes) for machine in machines]
+    yield from sorted([*others, *(cluster_named(_of(count, USUAL)) for count in usual)], key=_bytes)
+
+
+def _bytes(machine: Cluster) -> int:
+    """The memory of all accelerators."""
+    return machine.size * machine.accelerator.memory.usable_bytes
 
 
 def _of(count: int, name: str) -> str:

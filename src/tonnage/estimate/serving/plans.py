@@ -13,7 +13,16 @@ from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.media import note_media
 from tonnage.estimate.options.machine import arithmetic_of, site_of, stated_links, warn_of_machine
-from tonnage.estimate.plan.rule import Facts, check, check_positions, check_size, divisors, expert_counts, near_sizes
+from tonnage.estimate.plan.rule import (
+    Facts,
+    check,
+    check_positions,
+    check_size,
+    divisors,
+    expert_counts,
+    mask,
+    near_sizes,
+)
 from tonnage.estimate.plan.validity import EXPERTS, HEADS, LAYERS, shares_heads
 from tonnage.estimate.serving.beside import settings_beside
 from tonnage.estimate.serving.denoising import denoising
@@ -105,7 +114,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     holds = not bare and (engine.process or engine.communicators or engine.context)
     warn_of_machine(q, cluster, arithmetic_of(model), tensor, fixed_counted=True if holds else None)
     expert = q.take("expert_parallel_size", o.expert_parallel_size, 1)
-    check(facts, sizes | {"expert_parallel_size": expert}, EXPERTS)
+    _check_experts(facts, sizes | {"expert_parallel_size": expert}, o, engine)
     check_blocks(model, o.weights, engine, tensor, expert, groups, divisors(room))
     check(facts, sizes, LAYERS)
     bandwidth: float | None
@@ -292,6 +301,27 @@ def _context(model: Model, cluster: Cluster, o: ServingOptions, q: Question, eng
             )
         )
     return int(context)
+
+
+def _check_experts(facts: Facts, sizes: dict[str, int], o: ServingOptions, engine: ServingRuntime) -> None:
+    """Experts are dealt to the ranks of a stage. Where the engine has groups of attention, of which all ranks share the
+    experts, the error says how many of them have so many ranks.
+    """
+    try:
+        check(facts, sizes, EXPERTS)
+    except InvalidPlan as error:
+        tensor, expert = o.tensor_parallel_size or 1, sizes["expert_parallel_size"]
+        groups = expert // tensor
+        wide = sizes | {"tensor_parallel_size": tensor, "attention_data_parallel_size": groups}
+        is_placed = expert % tensor == 0 and sizes["accelerators"] % (expert * sizes["pipeline_parallel_size"]) == 0
+        if "attention_data_parallel_size" in engine.settings and is_placed and mask(facts, wide, (HEADS, EXPERTS)):
+            raise InvalidPlan(
+                "{error} {expert} is valid with {@attention_data_parallel_size} {groups}.",
+                error=str(error),
+                expert=expert,
+                groups=groups,
+            ) from error
+        raise
 
 
 def _sizes(

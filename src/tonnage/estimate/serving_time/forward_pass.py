@@ -108,13 +108,10 @@ class PassTime:
         limits = batch_limits(self.runtime, plan, self.chip)
         self.budget = limits.tokens * plan.attention_data_parallel_size
         self.host = HostWeights(plan, cluster, works)
-
-    @property
-    def knows_prompts(self) -> bool:
-        """Whether prompts can be timed: a source gives a peak of 16 or 32 bit. Without one, passes of a few tokens
-        can be, which reading bounds.
-        """
-        return any(name in self.chip.dense_flops for name in WIDE)
+        # Whether prompts can be timed: a source gives a peak of 16 or 32 bit. Without one, passes of a few tokens can
+        # be, which reading bounds.
+        self.knows_prompts = any(name in self.chip.dense_flops for name in WIDE)
+        self._wide = next((name for name in WIDE if name in self.chip.dense_flops), "bf16")
 
     def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
         """Seconds of a pass with `prompt_tokens` tokens of prompts that attend to `prompt_keys` keys in all, and with
@@ -217,8 +214,10 @@ class PassTime:
     def stages(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> list[Spent]:
         """Seconds of one micro-batch with these tokens and requests, on each stage by itself."""
         a, checked = self.plan.attention_data_parallel_size, self.plan.drafting.draft_tokens + 1
+        sent: dict[Any, Number] = {}  # seconds of exchanges, which are alike on all stages
         spent_by_work = {
-            id(work): self._stage(work, prompt_tokens, prompt_keys, requests, checked, keys, a) for work in self.kinds
+            id(work): self._stage(work, prompt_tokens, prompt_keys, requests, checked, keys, a, sent)
+            for work in self.kinds
         }
         return [spent_by_work[id(work)] for work in self.works]
 
@@ -280,6 +279,7 @@ class PassTime:
         checked: int,
         keys: Number,
         a: Number,
+        sent: dict[Any, Number],
     ) -> Spent:
         decoded = requests * checked
         tokens = (prompt_tokens + decoded) / a
@@ -306,7 +306,7 @@ class PassTime:
             attention,
             scans,
             kernels,
-            self._exchanges(work, tokens, a),
+            self._exchanges(work, tokens, a, sent),
             0.0,
             self._adapters(work, tokens, (prompt_tokens + decoded) / checked),
         )
@@ -475,10 +475,6 @@ class PassTime:
             prompts = prompts + memory_seconds.evaluate(M=moved, W=self.bandwidth, u=self.rates.cache)
         return attending.layers * (maximum(read, decoded) + prompts + self.rates.attention * self.engine.floors)
 
-    @property
-    def _wide(self) -> str:
-        return next((name for name in WIDE if name in self.chip.dense_flops), "bf16")
-
     def _scan(self, work: Work, tokens: Number, requests: Number) -> Number:
         if not work.recurrences:
             return 0.0
@@ -488,17 +484,24 @@ class PassTime:
 
     # ---- exchanges ----
 
-    def _exchanges(self, work: Work, tokens: Number, a: Number) -> Number:
+    def _exchanges(self, work: Work, tokens: Number, a: Number, sent: dict[Any, Number]) -> Number:
         """All-reduces over tensor ranks; with attention groups, gathers of tokens before experts and sums behind
-        them instead of every second one.
+        them instead of every second one. `sent`: seconds of one exchange of so many tokens, where another stage has
+        computed them.
         """
         t, size = self.plan.tensor_parallel_size, tokens * self.hidden_size * ACTIVATION
         among_all = sum(experts.layers for experts in work.experts) * ((a > 1) * 1.0)
-        inside = self.reduce_seconds(size, t) * (work.reduced - among_all)
+        if "reduce" not in sent:
+            sent["reduce"] = self.reduce_seconds(size, t)
+        inside = sent["reduce"] * (work.reduced - among_all)
         if not hasattr(a, "ndim") and a == 1:
             return inside
-        gathered = self.rates.reduce + self.reduce_seconds(size * a, t * a)
-        return inside + among_all * minimum(gathered, self._dispatched(work.experts, tokens, t * a))
+        if "gather" not in sent:
+            sent["gather"] = self.rates.reduce + self.reduce_seconds(size * a, t * a)
+        way = tuple((first.num_experts, first.top_k, first.width) for first in work.experts[:1])
+        if way not in sent:
+            sent[way] = self._dispatched(work.experts, tokens, t * a)
+        return inside + among_all * minimum(sent["gather"], sent[way])
 
     def _dispatched(self, experts: tuple[Experts, ...], tokens: Number, ranks: Number) -> Number:
         """Each token to the ranks of its experts in 8 bit, and back in 16 (DeepEP): cheaper than gathering all

@@ -3,6 +3,8 @@ over the network. As a search asks, and as an answer that is asked for it shows 
 """
 
 from collections.abc import Callable
+from copy import copy
+from functools import cached_property
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -13,9 +15,10 @@ from tonnage.architectures import Model
 from tonnage.documents.serving import SplitDocument
 from tonnage.estimate.hardware.network import Network
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.load import mean_lengths, steady
+from tonnage.estimate.load import Shape, Steady, mean_lengths, steady
 from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.load.shape import between, where
+from tonnage.estimate.load.steady import Means, full_load
 from tonnage.estimate.serving_time.kv_tier import cache_bytes
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
 from tonnage.estimate.serving_time.service_level import (
@@ -53,7 +56,9 @@ TRANSFERS = {"nixl": "NIXL", "mooncake": "Mooncake", "mori": "MORI", "ucx": "UCX
 # UCX, on which NIXL runs too, takes NVLink between GPUs of a node (UCX_TLS cuda_ipc); Mooncake and MORI send by RDMA
 # unless told otherwise (SGLang, docs/advanced_features/pd_disaggregation.md: NVLink Transport Configuration).
 INSIDE_A_NODE = ("nixl", "ucx", "mpi")
+FEW, HALVINGS = 4, 10  # rounds of a bound
 ROUNDS, CLOSE = 60, 1e-12  # rounds at most, and the part of the rate to which it is found
+NEARLY = 1 - 1e-6  # of a bound: what rounding takes
 
 
 class Side(NamedTuple):
@@ -109,10 +114,7 @@ def split_times(
             raise InvalidPlan(
                 "replicas of {name} must be at least 1. Got {replicas}.", name=name, replicas=side.replicas
             )
-    pools = _Split(model, prompts, answers, load, rates or serving_rates(), transfer)
-    if load.requests_per_second is not None:
-        return pools.at(load.requests_per_second)
-    return pools.of(load.concurrency or 1)
+    return SplitRates(model, prompts, answers, load, rates or serving_rates(), transfer).times
 
 
 def _rate_of(excess: Callable[[Number], Number], most: Number) -> Number:
@@ -138,7 +140,11 @@ def _rate_of(excess: Callable[[Number], Number], most: Number) -> Number:
     return rate
 
 
-class _Split:
+class SplitRates:
+    """Times of replicas that are split so, as functions of the rate of requests. What does not depend on the rate is
+    computed once.
+    """
+
     def __init__(self, model: Model, prompts: Side, answers: Side, load: Load, rates: ServingRates, transfer: str = ""):
         self.load, self.sides = load, (prompts, answers)
         self.passes = [pass_time(model, side.plan, side.cluster, rates) for side in self.sides]
@@ -146,15 +152,40 @@ class _Split:
         alone = replace(load, concurrency=None)
         # prefill makes the first token; who answers finds all of the prompt but its last token in the cache
         self.loads = (replace(alone, output_tokens=1), replace(alone, cached_tokens=load.input_tokens - 1))
+        self.shapes = [Shape(*each) for each in zip(self.passes, self.rules, self.loads, strict=True)]
         self.sent = self._sent(self.passes[0].works, prompts)
         self.transfer = self._transfer(prompts, transfer)
-        idle = [self._steady(n, 1e-9) for n in range(len(self.sides))]
-        first, second = (one.largest_rate * side.replicas for one, side in zip(idle, self.sides, strict=True))
-        self.largest, self.waits_for_prefill = minimum(first, second) * (1 - 1e-6), first <= second
-        self.places = idle[1].places * answers.replicas
+        self.places = self.shapes[1].places * answers.replicas
 
-    def _steady(self, n: int, rate: Number):  # type: ignore[no-untyped-def]
-        return steady(self.passes[n], self.rules[n], replace(self.loads[n], requests_per_second=rate))
+    @cached_property
+    def full(self) -> list[Means]:
+        """A replica of each kind with all places taken."""
+        return [full_load(shape) for shape in self.shapes]
+
+    @property
+    def _most(self) -> list[Number]:
+        """Requests a second that all replicas of each kind answer at most."""
+        return [full.rate * side.replicas for full, side in zip(self.full, self.sides, strict=True)]
+
+    @property
+    def largest(self) -> Number:
+        return minimum(*self._most) * (1 - 1e-6)
+
+    @property
+    def waits_for_prefill(self) -> Number:
+        first, second = self._most
+        return first <= second
+
+    def of_ways(self, ways: Any) -> "SplitRates":
+        """The same for some of the numbers of replicas; `ways`: a mask."""
+        some = copy(self)
+        prompts, answers = (side._replace(replicas=side.replicas[ways]) for side in self.sides)
+        some.sides, some.places = (prompts, answers), self.places[ways]
+        return some
+
+    def _steady(self, n: int, rate: Number) -> Steady:
+        load = replace(self.loads[n], requests_per_second=rate)
+        return steady(self.passes[n], self.rules[n], load, full=self.full[n])
 
     def _transfer(self, side: Side, transfer: str) -> Number:
         """Seconds in which every rank sends its part of a prompt's cache to its like: over the network, or inside of
@@ -171,6 +202,57 @@ class _Split:
     def _sent(self, works: tuple[Work, ...], side: Side) -> Number:
         """Bytes of a prompt's cache that a rank sends."""
         return cache_bytes(works, self.load.input_tokens, side.plan)
+
+    @property
+    def times(self) -> SplitTimes:
+        """Under the load."""
+        if self.load.requests_per_second is not None:
+            return self.at(self.load.requests_per_second)
+        return self.of(self.load.concurrency or 1)
+
+    def may_hold(self, users: int, ttft: float, tpot: float, least: float) -> Number:
+        """False for numbers of replicas that cannot keep these limits with so many users, from few passes; `least`:
+        requests a second. TTFT and TPOT rise with the rate, so that what breaks a limit at a rate breaks it at any
+        higher one.
+        """
+        shape, side = self.shapes[1], self.sides[1]
+        _, answer = mean_lengths(self.load)
+        whole = ttft + (answer - 1) * tpot if answer > 1 else ttft
+        least = max(least, users / whole) * NEARLY
+        decode = shape.decode(1)
+        for _ in range(FEW if least > 0 else 0):  # a token takes at least as long as a step of those that then decode
+            running = minimum(least / side.replicas * (answer - 1) * decode, shape.places)
+            decode = shape.decode(minimum(running + 1, shape.places))
+        may = decode * NEARLY <= tpot
+        if not is_any(may):
+            return may
+        most = self.largest
+        may = may & (most >= least)
+        if not is_any(may):
+            return may
+        for tried in (least, self._rate_at(tpot)):
+            rate = maximum(minimum(tried, most), 1e-9 * most)
+            times = self.at(rate)
+            is_reached = (rate <= least) | (users / times.end_to_end_seconds >= rate)
+            breaks = (times.ttft_seconds * NEARLY > ttft) | (times.tpot_seconds * NEARLY > tpot)
+            may = may & ~(is_reached & breaks)
+            if not is_any(may):
+                break
+        return may
+
+    def _rate_at(self, tpot: float) -> Number:
+        """The rate at which as many requests decode as make a decode step so long; tokens take longer at it, as prompts
+        come in between.
+        """
+        shape, side = self.shapes[1], self.sides[1]
+        if shape.decode(shape.places) <= tpot:
+            return self.largest
+        low, high = 1.0, shape.places
+        for _ in range(HALVINGS):
+            middle = (low * high) ** 0.5
+            low, high = (middle, high) if shape.decode(middle) <= tpot else (low, middle)
+        _, answer = mean_lengths(self.load)
+        return side.replicas * high / maximum((answer - 1) * tpot, 1e-12)
 
     def of(self, users: Number) -> SplitTimes:
         """With so many users, of whom each sends the next request when an answer ends."""
@@ -217,7 +299,7 @@ class SplitReplicas(Struct, frozen=True, kw_only=True, eq=False):
     prefill: int
     decode: int
     load: Load
-    rates: "_Split"
+    rates: SplitRates
     times: SplitTimes
     transfer: str
 
@@ -232,12 +314,13 @@ def split_replicas(
     _check(plan, replica_load, number, total)
     prompts, answers = (Side(plan, cluster, replicas, pool) for replicas in (number, total - number))
     load, transfer = _of_all(replica_load), transfer_of(plan, replica_load.kv_transfer)
+    rates = SplitRates(model, prompts, answers, load, serving_rates(), transfer)
     return SplitReplicas(
         prefill=number,
         decode=total - number,
         load=load,
-        rates=_Split(model, prompts, answers, load, serving_rates(), transfer),
-        times=split_times(model, prompts, answers, load, transfer=transfer),
+        rates=rates,
+        times=rates.times,
         transfer=transfer,
     )
 

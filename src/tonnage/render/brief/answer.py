@@ -1,5 +1,7 @@
 """The short text of an answer of `train` or `serve`."""
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -165,6 +167,10 @@ def _add_nearest(page: Page, document: Mapping[str, Any]) -> None:
         page.field("note", text, drop=NOTE)
 
 
+# An option with an address that ends in -1, and the same with the numbers that follow.
+NUMBERED = re.compile(r" (--[a-z-]+) (\S+)-1(:\d+)(?: \1 \2-\d+\3)+")
+
+
 def add_launch(page: Page, launch: str, drop: int = 0) -> None:
     """The command that starts it; of servers of another role what differs, and the router's command; notes, which may
     be left out.
@@ -180,18 +186,50 @@ def add_launch(page: Page, launch: str, drop: int = 0) -> None:
         elif differing := _differing(first, command):
             page.field("", say("# {role}: the same with `{options}`", role=role, options=differing))
         else:
-            page.command("", command, drop=ROUTER)
+            page.command("", shortened(command), drop=ROUTER)
+
+
+def shortened(command: str) -> str:
+    """A command whose option is given once for each of several servers, by the number in their addresses, as a shell
+    expands it.
+
+    >>> shortened("router --decode http://DECODE-1:8000 --decode http://DECODE-2:8000")
+    'router --decode=http://DECODE-{1..2}:8000'
+    """
+    return NUMBERED.sub(lambda found: f" {found[1]}={found[2]}-{{1..{found[0].count(found[1])}}}{found[3]}", command)
 
 
 def _differing(first: str, command: str) -> str:
-    """Options of a command that the first one does not have; "" where another program is started."""
-    known, (program, *options) = {option.strip() for option in _options(first)}, _options(command)
-    return " ".join(f"--{option}" for option in options if option not in known) if program in known else ""
+    """Options of a command that the first one does not have, of JSON the keys whose values differ; "" where another
+    program is started.
+    """
+    (known_program, *known), (program, *options) = _options(first), _options(command)
+    if program != known_program:
+        return ""
+    values = dict(option.partition(" ")[::2] for option in known)
+    differing = [option for option in options if option not in known]
+    return " ".join(_differing_keys(values, option) or f"--{option}" for option in differing)
+
+
+def _differing_keys(known: Mapping[str, str], option: str) -> str:
+    """Keys of an option's JSON, with their values, that the option does not have so in `known`; "" of another value."""
+    name, _, value = option.partition(" ")
+    before, now = (_json(text) for text in (known.get(name, ""), value))
+    if not before or not now or not before.keys() <= now.keys():
+        return ""
+    return ",".join(
+        json.dumps({key: now[key]}, separators=(",", ":"))[1:-1] for key in now if before.get(key) != now[key]
+    )
+
+
+def _json(text: str) -> dict[str, Any]:
+    """The object in a quoted word of a shell; empty for another word."""
+    return json.loads(text[1:-1]) if text.startswith("'{") and text.endswith("}'") else {}
 
 
 def _options(command: str) -> list[str]:
     """The program, and each option with its value, of a command without the comment on its role."""
-    return command.partition("  # ")[0].split(" --")
+    return [option.strip() for option in command.partition("  # ")[0].split(" --")]
 
 
 def _add_commands(page: Page, document: Mapping[str, Any], *, fits: bool, serves: bool) -> None:

@@ -25,8 +25,11 @@ from tonnage.render.brief.verdict import LIMITS, MoveState, exceeded, limited_ba
 from tonnage.render.brief.words import (
     COST,
     ROOM,
+    SOURCES,
+    WAITS,
     accelerator_of,
     at_load,
+    carbon_text,
     flag,
     given,
     is_load_given,
@@ -135,11 +138,15 @@ def add_serving(page: Page, document: Mapping[str, Any], opened: Sequence[Term],
         return
     if "tpot_seconds" in serving and not (level and not level["met"]):
         times = [] if level else [times_text(serving, at_load(document["question"]))]
-        page.field(
-            "speed", *filter(None, [*times, rates_text(serving), *_waits_of_split(serving), *_percentiles(serving)])
-        )
+        rates, percentiles = rates_text(serving), _percentiles(serving)
+        lines = [*times, rates, *_waits_of_split(serving), *percentiles]
+        shorter = page.field_lines("speed", *filter(None, [*times, rates, *percentiles]))
+        page.block(page.field_lines("speed", *filter(None, lines)), (WAITS, shorter))
     if cost := _cost(document):
-        page.field("cost", cost, drop=COST)
+        shorter = page.field_lines("cost", _cost(document, alone=True))
+        page.block(page.field_lines("cost", cost), (SOURCES, shorter), (COST, []))
+    if carbon := carbon_text(document):
+        page.field("carbon", carbon, drop=COST)
 
 
 def _add_targets(page: Page, document: Mapping[str, Any], level: Mapping[str, Any]) -> None:
@@ -350,18 +357,20 @@ def _percentiles(serving: Mapping[str, Any]) -> list[str]:
     return [say("simulated: {times}", times=say("; ").join(texts))]
 
 
-def _cost(document: Mapping[str, Any]) -> str:
-    """Money of a million tokens at the load, what hosted models take, money of an hour."""
+def _cost(document: Mapping[str, Any], *, alone: bool = False) -> str:
+    """Money of a million tokens at the load, what hosted models take, money of an hour; `alone`: without what others
+    take, and where the price is from.
+    """
     serving, hour = document["serving"], document.get("cost")
     if not hour:
         return ""
     parts = []
     million, users = serving.get("cost_per_million_tokens"), value_of(document["question"], "concurrency")
-    alone = users == 1 and not is_load_given(document["question"])
-    if million and not alone:
+    is_one = users == 1 and not is_load_given(document["question"])
+    if million and not is_one:
         parts.append(say("{usd} USD per million tokens (input + output)", usd=money(million["value"])))
         hosted = serving.get("hosted", {}).get("offers")
-        if hosted:
+        if hosted and not alone:
             offer = hosted[0]
             parts.append(
                 say(
@@ -370,10 +379,10 @@ def _cost(document: Mapping[str, Any]) -> str:
                     provider=offer["provider"],
                 )
             )
-    price = usd_per_hour(document)
+    price = "" if alone else usd_per_hour(document)
     by_hour = say("{usd} USD per hour", usd=money(hour["value"]))
     parts.append(say("{text} ({price})", text=by_hour, price=price) if price else by_hour)
-    if alone:
+    if is_one:
         parts.append(say("cost per token needs a load: `--users N`"))
     return say("; ").join(parts)
 

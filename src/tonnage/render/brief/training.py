@@ -12,8 +12,10 @@ from tonnage.render.brief.read import model_shown
 from tonnage.render.brief.run import is_length_of_budget
 from tonnage.render.brief.verdict import MoveState
 from tonnage.render.brief.words import (
+    COST,
     accelerator_of,
     asked_again,
+    carbon_text,
     flag,
     gpus,
     money_change,
@@ -115,6 +117,8 @@ def add_training(page: Page, document: Mapping[str, Any]) -> None:
     page.field("speed", *lines)
     if cost := _cost(document):
         page.field("cost", cost)
+    if carbon := carbon_text(document):
+        page.field("carbon", carbon, drop=COST)
 
 
 def _whole_run(run: Mapping[str, Any], question: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tonnage.documents.question import ASKED
 from tonnage.kernel.message import Message, Series
-from tonnage.kernel.units import DAY, HOUR, money
+from tonnage.kernel.units import DAY, HOUR, human, money
 from tonnage.language import say, worded
 from tonnage.render.brief.layout import Page, Runs
 from tonnage.render.brief.numbers import count
@@ -54,7 +54,7 @@ DECISIVE = (
 FEWER_ROWS, MORE_NOTES, FEWER_ASSUMED, TWO_FIXES, PLAN_NOTE, NEXT = 88, 85, 80, 75, 72, 70
 PROGRAM, NOTE, THREE_ROWS, ASSUMED, ONE_FIX, ONE_ROW, BETTER, ROOM, COUNTS = 65, 60, 55, 50, 45, 42, 40, 30, 20
 LAUNCH_NOTE, COST = 20, 10
-ROUTER = LAUNCH_NOTE - 5
+ROUTER, SOURCES, WAITS = COST - 5, COST + 5, LAUNCH_NOTE + 2
 DECISIVE_NOTE = ROOM + 5
 
 Question = Mapping[str, Mapping[str, Any]]
@@ -64,6 +64,18 @@ def value_of(question: Question, name: str, default: Any = None) -> Any:
     """The value of an input; the default where the question does not have it."""
     entry = question.get(name)
     return default if entry is None else entry["value"]
+
+
+def carbon_text(document: Mapping[str, Any]) -> str:
+    """Emissions on the grid that was asked for; empty where none was."""
+    carbon = document.get("carbon")
+    if not carbon:
+        return ""
+    amount = human(carbon["value"], carbon["unit"])
+    if "serving" in document:
+        return say("{carbon} per hour", carbon=amount)
+    is_whole = "seconds" in document.get("run", {})
+    return say("{carbon} for the run", carbon=amount) if is_whole else say("{carbon} per step", carbon=amount)
 
 
 def gpus(machine: str, number: int) -> str:

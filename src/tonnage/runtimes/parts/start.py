@@ -1,6 +1,6 @@
 """What an engine's launch command is made of, for the functions `launch` in the engines' files.
 
-What those functions write is copied to a shell: it is in English in every language.
+What those functions write is copied to a shell; notes, which stand there as comments, are texts for people.
 """
 
 from collections.abc import Mapping

@@ -2,6 +2,7 @@
 search has one answer.
 """
 
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -214,6 +215,15 @@ class Board:
         held = self._best.get(self._kind(config, is_split))
         beaten = [order for order in (self._edge, held.order if held else None) if order is not None]
         return all(least <= order[: len(least)] for order in beaten)
+
+    def most(self, config: Config, keeps_weights: bool) -> float:
+        """The value above which no plan of this configuration, with prompts on replicas of their own, is among the
+        best.
+        """
+        held = self._best.get(self._kind(config, True))
+        beaten = min(self._edge[0] if self._edge else inf, held.value if held else inf)
+        own = (self.own.value if self.own else inf) if keeps_weights else -inf
+        return max(beaten, own)
 
     @property
     def plans(self) -> list[Plan]:

@@ -3,7 +3,7 @@ searched.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -80,7 +80,8 @@ SEQUENCES = (None, 64, 256)
 class Space(Struct, frozen=True, kw_only=True, eq=False):
     """What is searched: of this model, on these machines, what the user left open. `users`: of the whole load; None
     where they are searched too, or where requests come by themselves. `near`: limits on ttft and tpot that are left
-    out, and that a plan shall come near to. `searches_rates`: the rate of requests is searched too.
+    out, and that a plan shall come near to. `searches_rates`: the rate of requests is searched too. `walked`: rows
+    that were computed, for searches of the same load with other limits.
     """
 
     model: Model
@@ -94,6 +95,7 @@ class Space(Struct, frozen=True, kw_only=True, eq=False):
     users: int | None = None
     near: tuple[float, float] | None = None
     searches_rates: bool = False
+    walked: dict[Any, Any] = {}
 
     @property
     def searches_users(self) -> bool:

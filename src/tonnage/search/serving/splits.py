@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
 from tonnage.estimate.serving.memory import serving_memory
-from tonnage.estimate.serving_time.split import Side, split_times, transfer_of
+from tonnage.estimate.serving_time.rates import serving_rates
+from tonnage.estimate.serving_time.split import Side, SplitRates, transfer_of
 from tonnage.kernel.errors import MissingDatum
 from tonnage.search.serving.machines import wires
 from tonnage.search.serving.rows import Rows
@@ -17,9 +19,20 @@ from tonnage.spec import Cluster, Load
 FAR = 2**30  # ranks: more than any machine has, so that all links count
 
 
-def split_rows(space: Space, rows: Rows, at: list[int]) -> Iterator[Rows]:
-    """The same plans with some replicas for prompts alone, for layouts with the same links. Caches go over the
-    network, so that all of it counts.
+class Limits(NamedTuple):
+    """What the times of a plan must keep for it to be shown: seconds, and requests a second at least. `beats`: what is
+    best so far decides one of them.
+    """
+
+    ttft: float
+    tpot: float
+    rate: float
+    beats: bool
+
+
+def split_rows(space: Space, rows: Rows, at: list[int], limits: Limits | None) -> Iterator[tuple[Rows | None, int]]:
+    """The same plans with some replicas for prompts alone, for layouts with the same links, and how many of them were
+    left out, as they cannot keep the limits. Caches go over the network, so that all of it counts.
     """
     groups: dict[object, list[int]] = {}
     for row in at:
@@ -29,23 +42,30 @@ def split_rows(space: Space, rows: Rows, at: list[int]) -> Iterator[Rows]:
                 row
             )
     for group in groups.values():
-        yield _split_prompts(space, rows, group)
+        yield _split_prompts(space, rows, group, limits)
 
 
-def _split_prompts(space: Space, rows: Rows, group: list[int]) -> Rows:
+def _split_prompts(space: Space, rows: Rows, group: list[int], limits: Limits | None) -> tuple[Rows | None, int]:
     held = space.load.prefill_replicas
     ways = [np.array([held]) if held else np.arange(1, rows.layouts[row].replicas) for row in group]
     index = np.concatenate([np.full(len(numbers), row) for row, numbers in zip(group, ways, strict=True)])
     prefill = np.concatenate(ways)
-    layouts = [rows.layouts[row]._replace(prefill=int(number)) for row, number in zip(index, prefill, strict=True)]
-    replicas = np.array([layout.replicas for layout in layouts])
+    replicas = np.array([rows.layouts[row].replicas for row in index])
     replica = rows.replica
-    cluster = layouts[0].cluster
+    cluster = rows.layouts[group[0]].cluster
     prompts, answers = (
         Side(rows.plan, cluster, number, replica.pool if replica else None) for number in (prefill, replicas - prefill)
     )
     transfer = transfer_of(rows.plan, space.load.kv_transfer)
-    times = split_times(space.model, prompts, answers, _total_load(space, rows), transfer=transfer)
+    rates = SplitRates(space.model, prompts, answers, _total_load(space, rows), serving_rates(), transfer)
+    number = len(index)
+    if limits is not None and space.users:
+        may = np.broadcast_to(rates.may_hold(space.users, limits.ttft, limits.tpot, limits.rate), prefill.shape)
+        if not may.any():
+            return None, number
+        index, prefill, replicas, rates = index[may], prefill[may], replicas[may], rates.of_ways(may)
+    layouts = [rows.layouts[row]._replace(prefill=int(some)) for row, some in zip(index, prefill, strict=True)]
+    times = rates.times
     every = index, slice(None)
     each, fullest, needed = (
         values[every]
@@ -55,7 +75,7 @@ def _split_prompts(space: Space, rows: Rows, group: list[int]) -> Rows:
         decode = (replicas - prefill)[:, None]
         each, fullest = space.users / np.minimum(decode, space.users), -(-space.users // decode)
         needed = _needed(space, rows, fullest, cluster)
-    return Rows(
+    split = Rows(
         plan=rows.plan,
         replica=replica,
         load=rows.load,
@@ -76,6 +96,7 @@ def _split_prompts(space: Space, rows: Rows, group: list[int]) -> Rows:
         near=rows.near,
         whole=_column(times.end_to_end_seconds, replicas),
     )
+    return split, number - len(index)
 
 
 def _needed(space: Space, rows: Rows, requests: np.ndarray, cluster: Cluster) -> np.ndarray:

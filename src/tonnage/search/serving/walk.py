@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.serving.plans import serving_plan
@@ -19,7 +20,7 @@ from tonnage.search.progress import advance, expect
 from tonnage.search.removed import Tally
 from tonnage.search.serving import limits as l
 from tonnage.search.serving.best import NEAR, Board, Plan, best_of, plainness, plan_at, significant
-from tonnage.search.serving.bounds import ROUNDING_MARGIN, Bounds
+from tonnage.search.serving.bounds import INFINITE, ROUNDING_MARGIN, Bounds
 from tonnage.search.serving.machines import Machine
 from tonnage.search.serving.options import OF_MONEY
 from tonnage.search.serving.rows import Config, Layout, Rows, blocks, least_token_seconds, users_searched
@@ -35,8 +36,9 @@ from tonnage.search.serving.space import (
     said_caches,
     sizes,
 )
-from tonnage.search.serving.splits import split_rows
+from tonnage.search.serving.splits import Limits, split_rows
 
+MAX_KEPT, MAX_KEPT_LAYOUTS = 1024, 64  # configurations whose rows are kept for the next search, and layouts of one
 MAX_HELD_PLANS = 20_000  # plans beyond which what is beaten is let go
 
 
@@ -343,11 +345,23 @@ class Search:
 
     def _walk(self, config: Config, layouts: list[Layout]) -> None:
         own, usual = self.own(config.kind.machine)
-        for rows in blocks(self.space, config, layouts):
+        for rows in self._rows(config, layouts):
             if not self.space.load.prefill_replicas:
                 self._judge(rows, config, own, usual)
             if self._splits(config) and rows.replica is not None:
                 self._part(rows, config, own, usual)
+
+    def _rows(self, config: Config, layouts: list[Layout]) -> Iterator[Rows]:
+        """Rows of a configuration. Where no plan holds, searches with other limits ask for the same ones again."""
+        space = self.space
+        key = config, tuple((layout.replicas, layout.cluster.name) for layout in layouts), space.searches_rates
+        if key in space.walked:
+            yield from (replace(rows, near=space.near) for rows in space.walked[key])
+            return
+        walked = list(blocks(space, config, layouts)) if len(layouts) <= MAX_KEPT_LAYOUTS else None
+        if walked is not None and len(space.walked) < MAX_KEPT and not space.searches_users:
+            space.walked[key] = walked
+        yield from blocks(space, config, layouts) if walked is None else walked
 
     def _splits(self, config: Config) -> bool:
         """Whether prompts on replicas of their own are searched too."""
@@ -381,9 +395,49 @@ class Search:
                 self.pruned += number
                 self.tally.remove(l.BEATEN, number)
                 left = at
-            for split in split_rows(self.space, rows, left[:TOGETHER]):
-                self._judge(split, config, own, usual)
+            limits = self._split_limits(config) if self.prunes else None
+            for split, number in split_rows(self.space, rows, left[:TOGETHER], limits):
+                if number and limits:
+                    self._count_out(limits, number)
+                if split is not None:
+                    self._judge(split, config, own, usual)
             left = left[TOGETHER:]
+
+    def _split_limits(self, config: Config) -> Limits | None:
+        """What the times of a plan of this configuration, with prompts on replicas of their own, must keep to be among
+        the best; None where there is no limit.
+        """
+        space = self.space
+        ttft, tpot, rate = space.ttft or INFINITE, space.tpot or INFINITE, 0.0
+        best = (
+            INFINITE if self.front is not None else self.board.most(config, config.stored == self._own_stored(config))
+        )
+        if best < INFINITE:
+            worst = best + abs(best) * (1 - ROUNDING_MARGIN)  # plans as good to so many digits may be simpler
+            if self.objective == "tpot":
+                tpot = min(tpot, worst)
+            elif self.objective == "ttft":
+                ttft = min(ttft, worst)
+            elif self.objective == NEAR and space.near:
+                ttft, tpot = min(ttft, worst * space.near[0]), min(tpot, worst * space.near[1])
+            elif self.objective == "end-to-end":
+                rate = (space.users or 0) / worst
+            elif self.objective == "goodput":
+                rate = -worst
+        limits = Limits(ttft, tpot, rate, (ttft, tpot, rate) != (space.ttft or INFINITE, space.tpot or INFINITE, 0.0))
+        return limits if min(ttft, tpot) < INFINITE or rate else None
+
+    def _own_stored(self, config: Config) -> str:
+        return self.own(config.kind.machine)[0]
+
+    def _count_out(self, limits: Limits, number: int) -> None:
+        """So many plans cannot keep the limits."""
+        if limits.beats:
+            self.pruned += number
+            self.tally.remove(l.BEATEN, number)
+            return
+        name = "tpot" if limits.tpot < INFINITE else "ttft"
+        self.tally.remove(l.level(name, getattr(limits, name)), number)
 
     def _value(self, layout: Layout) -> float:
         """The part of a layout's objective that its cluster alone decides."""

@@ -1,0 +1,64 @@
+"""A machine of larger cards as a suggestion, where it costs less than more of the same."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+from msgspec.structs import replace
+
+from tonnage.catalogue import cluster as cluster_named
+from tonnage.documents.advice import ORDER
+from tonnage.estimate.advice.moves import Outcome, Paid, Suggestions, can_be_said, move_of
+from tonnage.estimate.money.bill import Rent
+from tonnage.spec import Cluster
+
+MAX_OTHERS = 2  # larger cards on which it fits whose prices are compared
+
+
+def with_cheaper_machine(
+    advice: Suggestions,
+    others: Iterable[Sequence[Cluster]],
+    ask: Callable[[Cluster], Outcome | None],
+    rent: Callable[[Cluster], Rent | None],
+    needed: int,
+    reserve: int,
+    now: Paid | None = None,
+) -> Suggestions:
+    """The suggestions with a machine of larger cards instead of more of the same, where it costs less an hour; where a
+    price is not known, where it has fewer accelerators. `others`: machines of one card each, fewer cards first.
+    """
+    at = next((place for place, move in enumerate(advice.moves) if "on" in move.change), None)
+    if at is None:
+        return advice
+    before = advice.moves[at]
+    same = cluster_named(before.change["on"])
+    fitting = _fitting_machines(others, ask, reserve)
+    costs = [(machine, outcome, rent(machine)) for machine, outcome in islice(fitting, MAX_OTHERS)]
+    cost = rent(same)
+    cheaper = [
+        (found.usd if found and cost else 0.0, machine.size, place)
+        for place, (machine, _, found) in enumerate(costs)
+        if (found.usd < cost.usd if found and cost else machine.size < same.size)
+    ]
+    for _, _, place in sorted(cheaper):
+        machine, outcome, _ = costs[place]
+        usable = machine.accelerator.memory.usable_bytes - reserve
+        changes = max(outcome.changes, "machine", key=ORDER.index)
+        move = move_of(outcome, changes, needed, usable, None, now)
+        if move.serves is not False or before.serves is False:
+            moves = [*advice.moves[:at], move, *advice.moves[at + 1 :]]
+            moves.sort(key=lambda move: (move.serves is False, ORDER.index(move.changes)))
+            return replace(advice, moves=moves)
+    return advice
+
+
+def _fitting_machines(
+    others: Iterable[Sequence[Cluster]], ask: Callable[[Cluster], Outcome | None], reserve: int
+) -> Iterator[tuple[Cluster, Outcome]]:
+    """Of each card the first machine on which it fits."""
+    for machines in others:
+        for machine in machines:
+            outcome = ask(machine)
+            usable = machine.accelerator.memory.usable_bytes - reserve
+            if outcome is not None and outcome.fits(usable) and can_be_said(outcome):
+                yield machine, outcome
+                break
