@@ -11,18 +11,18 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from tonnage.architectures import Block
-from tonnage.estimate.plan.schedule import in_flight, waiting_for_weights
+from tonnage.estimate.plan.schedule import in_flight
 from tonnage.estimate.step.communication import copies, training_overhead, width_of
 from tonnage.estimate.step.points import Point, by_place, points
 from tonnage.estimate.step.rank import Stage, largest_weight, largest_weights, layer_count
+from tonnage.estimate.step.split_backward import waiting
 from tonnage.estimate.step.states import KeptTensors, States, foreach_copies
 from tonnage.estimate.step.views import StageView, WalkedStep
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number, is_any, maximum
 from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
-from tonnage.ops import Norm
-from tonnage.tape import TOKEN, Extent, Work
+from tonnage.tape import TOKEN
 
 ROUNDING = 1e-12  # part of a sum: the same bytes as a bound, as a number and as a tree are added in another order
 
@@ -83,62 +83,6 @@ def _of_tower(rank: "StageMemory") -> Phase:
 def _phase(rank: StageView, name: str, gradients: Term, optimizer: Term, buffers: Term, one: Term) -> Phase:
     reserve = rank.step.framework.reserve(rank, None, gradients.value)
     return Phase(name, gradients, [], [one], buffers, reserve, optimizer)
-
-
-# ---- What a split backward keeps between its halves: gradients of the results of products and norms, from which
-# weights'
-# are made later.
-#
-# PyTorch, torch/distributed/pipelining/_backward.py: stage_backward_input stores what reaches the nodes before each
-# parameter, and keeps the graph below them, with all that the layer saved.
-
-
-def waiting(rank: StageView, point: Point) -> list[Term]:
-    """Gradients that wait, of all layers of a stage, in backward; nothing where backward is in one piece."""
-    count = waiting_for_weights(rank.plan, rank.stage.rank)
-    if count is None or point.moment == "loss" or point.is_last:
-        return []
-    return [
-        Term.product(
-            Message("gradients inside {block}s that wait for those of weights", block=block.name),
-            "bytes",
-            layer_count(number),
-            count,
-            one(rank.step, block),
-        )
-        for block, number in rank.counts.items()
-    ] + [
-        Term.product(
-            Message("tensors of {block}s made again, which gradients of weights wait for", block=block.name),
-            "bytes",
-            layer_count(rank.counts[block]),
-            count,
-            again,
-        )
-        for block, again in rank.step.made_again.items()
-        if block in rank.counts
-    ]
-
-
-def one(step: WalkedStep, block: Block) -> Term:
-    """What one layer keeps of one micro-batch for the gradients of its weights."""
-    width = step.recipe.activation_bytes
-    parts = [
-        step.sizes.term(work.name, work.outer * work.copies, width, _extent(work))
-        for work in step.layers[block].work
-        if work.wgrad
-    ]
-    norms = [
-        step.sizes.term(op.name, op.width, width, Extent("token", "whole")) for op in block.ops if isinstance(op, Norm)
-    ]
-    return Term.sum("one layer", *parts, *norms, unit="bytes")
-
-
-def _extent(work: Work) -> Extent:
-    """A product's result; one whose weight is cut by rows is whole on every rank before it is reduced."""
-    if work.per.unit == "row":
-        return Extent("row", "expert" if work.is_cut else "whole")
-    return Extent(work.per.unit, "tensor" if work.is_cut else "gathered")
 
 
 class StageMemory(States):

@@ -174,6 +174,9 @@ class FrameworkView(Protocol):
 
     @property
     def copies_layer_shards(self) -> bool: ...
+
+    @property
+    def loss_of_objective(self) -> str: ...
     @property
     def adds_tied_gradients(self) -> bool: ...
     @property

@@ -59,7 +59,8 @@ def _moves(case: Case, result: SearchResult) -> list[ChangeDocument]:
     distinct: dict[frozenset[str], ChangeDocument] = {}
     for move in moves:
         if case.what.option not in move.change and "layers_on_accelerator" not in move.change:
-            distinct.setdefault(frozenset(move.change), move)
+            kind = frozenset({"on"} if "on" in move.change else move.change)  # one machine is enough
+            distinct.setdefault(kind, move)
     return list(distinct.values())[:TRIED]
 
 
