@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.every_row import every_row
 
+from every_row import every_row
 from tonnage.interchange.check import understood
 from tonnage.interchange.here_documents import parted
 from tonnage.interchange.reading import Asker

@@ -5,9 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from published_cases import record
-from tests.every_row import every_row
-from tests.interchange.of_frameworks import (
+from of_frameworks import (
     FILES,
     ODD,
     ODD_OF_FILES,
@@ -21,7 +19,9 @@ from tests.interchange.of_frameworks import (
     tree_text,
     why,
 )
+from published_cases import record
 
+from every_row import every_row
 from tonnage.interchange.check import answer, understood
 from tonnage.interchange.export import export
 from tonnage.interchange.parts.megatron import effects, names

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.interchange.of_frameworks import question_of, round_trip, same
+from of_frameworks import question_of, round_trip, same
 
 from tonnage.interchange.export import export
 from tonnage.kernel.errors import TonnageError

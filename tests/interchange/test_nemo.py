@@ -5,8 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.every_row import every_row
-from tests.interchange.of_frameworks import (
+from of_frameworks import (
     ODD_OF_FILES,
     check_any,
     check_golden,
@@ -18,6 +17,7 @@ from tests.interchange.of_frameworks import (
     why,
 )
 
+from every_row import every_row
 from tonnage.catalogue import model_names
 from tonnage.interchange.check import answer, understood
 from tonnage.interchange.parts.megatron.effects import KNOWN

@@ -5,8 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.every_row import every_row
-from tests.interchange.of_frameworks import (
+from of_frameworks import (
     ODD,
     check_any,
     check_golden,
@@ -20,6 +19,7 @@ from tests.interchange.of_frameworks import (
     why,
 )
 
+from every_row import every_row
 from tonnage.interchange.check import answer
 from tonnage.interchange.export import export
 from tonnage.interchange.parts.openrlhf.names import KNOWN, SEVERAL, SWITCHES

@@ -6,7 +6,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from tests.every_row import every_row
+from every_row import every_row
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))

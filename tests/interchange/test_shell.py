@@ -2,8 +2,8 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.every_row import every_row
 
+from every_row import every_row
 from tonnage.interchange.source import commands_of
 
 

@@ -5,8 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.every_row import every_row
-from tests.interchange.of_frameworks import (
+from of_frameworks import (
     ODD,
     ODD_OF_FILES,
     check_any,
@@ -22,6 +21,7 @@ from tests.interchange.of_frameworks import (
     why,
 )
 
+from every_row import every_row
 from tonnage.interchange.check import answer
 from tonnage.interchange.export import export
 from tonnage.interchange.parts.verl.names import KNOWN

@@ -13,7 +13,7 @@ from tonnage.question.verbs import FORMS, form_of, forms_of
 
 CHOICES = {
     "attention": ATTENTION,
-    "method": training_method.METHODS,
+    "method": training_method.PEFT_METHODS,
     "objective": objective.OBJECTIVES,
     "percentile": load_options.PERCENTILES,
     "pipeline_schedule": schedule.SCHEDULES,

@@ -174,7 +174,7 @@ def weight_gradients_waiting(i, v):
 
 @formula(
     unit="micro-batches",
-    source="Qi2024, sec. 2: ZB-H2; what its 2p - 1 micro-batches leave beside the forward passes ahead",
+    source="Qi2024, sec. 2: what the 2p - 1 micro-batches of ZB-H2 leave beside the forward passes ahead",
 )
 def zero_bubble_h2_weights_waiting(i):
     """Micro-batches' worth of a rank's layers whose input gradients are made and whose weight gradients are not."""

@@ -12,7 +12,7 @@ TRAINING_RUNTIMES.add(
         name="hai-llm",
         version="HAI-LLM of DeepSeek-V3",
         source="DeepSeek2024V3, sec. 3.2: DualPipe, 16 stages, 64 ranks of experts, ZeRO-1; DualPipe, "
-        "dualpipe/dualpipe.py; layers are estimated as those of megatron-core 0.19",
+        "dualpipe/dualpipe.py, on layers estimated as those of megatron-core 0.19",
         schedules=("dualpipe",),
         microbatch_rules={"dualpipe": "even, two per stage"},
         tensor_parallel=False,

@@ -12,13 +12,12 @@ TRAINING_RUNTIMES.add(
         name="zero-bubble",
         version="zero-bubble-pipeline-parallelism of 2024",
         source="ZeroBubble, README.md: --enable-zero-bubble, --zero-bubble-max-pending-backward, "
-        "--zero-bubble-v-schedule, --enable-optimizer-post-validation; estimated as megatron-core 0.19",
+        "--zero-bubble-v-schedule, --enable-optimizer-post-validation, estimated as megatron-core 0.19",
         schedules=("1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zbv"),
         listed=11,
         export="",
         takes_objectives=False,
         packs_completions=False,
         trains=("full",),
-        multiplies_narrow=False,  # nothing of fp8 in its README
     ),
 )

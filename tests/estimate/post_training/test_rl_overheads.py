@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from tests.estimate.post_training.test_rl_step import parts, step
+from test_rl_step import parts, step
 
 import tonnage
 from tonnage.estimate.post_training import measured

@@ -105,8 +105,9 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         check_size(name, getattr(o, name))
     runtime = _runtime(cluster, o, q)
     o = scaled_by_recipe(runtime, o)
-    has_only = o.pipeline_schedule is None and "1f1b" not in runtime.schedules  # DualPipe, of HAI-LLM
-    o = replace(o, pipeline_schedule=runtime.schedules[0]) if has_only else o
+    is_only = o.pipeline_schedule is None and "1f1b" not in runtime.schedules  # DualPipe, of HAI-LLM
+    if is_only and (o.pipeline_parallel_size or 1) > 1:
+        o = replace(o, pipeline_schedule=runtime.schedules[0])
     sizes = parallel_sizes(model, cluster, runtime, o.sequence_length or stated_length(o) or _usual_length(model), o, q)
     facts = facts_of(model, runtime, o, says_why=q.is_read)
     check_parallel(facts, sizes | {"accelerators": cluster.size}, o)
@@ -115,7 +116,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
     check(facts, of_batch, CONTEXT)
     micro, count = _batch(facts, of_batch, o, q)
     schedule = pipeline_schedule(facts, sizes | {"num_microbatches": count}, o, q)
-    if has_only and sizes["pipeline_parallel_size"] > 1:
+    if is_only and sizes["pipeline_parallel_size"] > 1:
         q.put("pipeline_schedule", schedule, "runtime", own_of(runtime.name))
     stage = _zero_stage(runtime, sizes["pipeline_parallel_size"], cluster.size == 1, o, q)
     _check_zero(runtime, stage)

@@ -6,7 +6,7 @@ from tonnage.estimate.post_training.overheads import Overheads
 OVERHEADS = Overheads(
     pass_seconds=0.00285,
     ranks_seconds=0.00388,
-    update_factors={"": 1.477, "deepspeed": 1.388, "fsdp2": 1.524, "megatron": 1.317},
+    update_factors={"": 1.477, "deepspeed": 1.389, "fsdp2": 1.524, "megatron": 1.317},
     forward_factor=1.153,
     tensor_seconds=0.00102,
     host_bytes_per_second=3900000000.0,
@@ -18,8 +18,8 @@ OVERHEADS = Overheads(
     },
 )
 BAND: Band | None = Band(
-    low=0.6169,
-    high=1.742,
+    low=0.6171,
+    high=1.7417,
     rows=15,
     sources=3,
     runtime="rl",

@@ -1,9 +1,10 @@
 """The short text of an answer of `train` or `serve`."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from msgspec.json import decode, encode
 
 from tonnage.kernel.term import Term
 from tonnage.language import say, say_as, worded
@@ -217,14 +218,12 @@ def _differing_keys(known: Mapping[str, str], option: str) -> str:
     before, now = (_json(text) for text in (known.get(name, ""), value))
     if not before or not now or not before.keys() <= now.keys():
         return ""
-    return ",".join(
-        json.dumps({key: now[key]}, separators=(",", ":"))[1:-1] for key in now if before.get(key) != now[key]
-    )
+    return ",".join(encode({key: now[key]}).decode()[1:-1] for key in now if before.get(key) != now[key])
 
 
 def _json(text: str) -> dict[str, Any]:
     """The object in a quoted word of a shell; empty for another word."""
-    return json.loads(text[1:-1]) if text.startswith("'{") and text.endswith("}'") else {}
+    return decode(text[1:-1]) if text.startswith("'{") and text.endswith("}'") else {}
 
 
 def _options(command: str) -> list[str]:
