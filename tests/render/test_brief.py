@@ -74,8 +74,8 @@ def shown():
     with pytest.MonkeyPatch.context() as patch, golden.clean_place() as place:
         patch.setenv("COLUMNS", "80")
         for question in SAMPLE:
-            for language in ("en", "zh"):
-                for width in WIDTHS:
+            for language, widths in (("en", WIDTHS), ("zh", WIDTHS[::2])):
+                for width in widths:
                     lines[question, language, width] = short_texts.printed(
                         question, language, width, place
                     ).splitlines()
