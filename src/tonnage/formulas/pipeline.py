@@ -67,8 +67,8 @@ def zero_bubble_seconds(tau_f, tau_b, tau_w, v):
     unit="seconds",
     source="Qi2024, sec. 2: ZB-H2, (p - 1)(T_F + T_B - 2 T_W), a rank's own from its first pass to its last",
     assumes="tau_f, tau_b, tau_w: forward, input and weight gradients, added up over the ranks beside the slowest; "
-    "every rank updates its weights as soon as it is done (the authors' optimizer post-validation), so that nobody "
-    "waits for the first rank",
+    "every rank updates its weights when its own passes are done and waits for no other (the authors' optimizer "
+    "post-validation)",
 )
 def zero_bubble_h2_seconds(tau_f, tau_b, tau_w):
     """What a stage waits when twice the micro-batches of 1F1B are in flight, so that weight gradients fill the

@@ -253,9 +253,9 @@ class Sharded(LitGPT, Fsdp2):
 
     def gradients(self, rank: RankView, point: Point) -> Term | None:
         """Whole ones of earlier micro-batches, which the last one's are added to; of a single micro-batch shards."""
-        made = self._parameters(point.made)
-        whole = rank.whole if self.step.trains_all else self._parameters(rank.counts)
-        shards = Term.of("shards", f.whole_parameters, N=made.value, z=self.step.sharded.z)
+        with_gradients = self._parameters(point.made)
+        all_parameters = rank.whole if self.step.trains_all else self._parameters(rank.counts)
+        shards = Term.of("shards", f.whole_parameters, N=with_gradients.value, z=self.step.sharded.z)
         count = self.plan.num_microbatches
         return Term.sum(
             "gradients",
@@ -263,7 +263,7 @@ class Sharded(LitGPT, Fsdp2):
                 "gradients summed before they are reduced",
                 "bytes",
                 Term.of("gradients of earlier micro-batches", f.gradients_carried, m=count),
-                copies("whole gradients", self.width, whole),
+                copies("whole gradients", self.width, all_parameters),
             ),
             Term.product(
                 "gradients made so far",

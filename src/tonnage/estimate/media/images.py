@@ -72,16 +72,21 @@ def merged_patches(patch: int, least: int, most: int, frames: int = 1) -> Rule:
             sequences=1,
             patches=patches,
             rows=patches // merge**2,
-            why=Message(
-                "resized to {wide}x{high}: patches of {side}, {merged} merged to a token",
-                wide=wide,
-                high=high,
-                side=side,
-                merged=merge**2,
-            ),
+            why=_resized(wide, high, side, merge),
         )
 
     return rule
+
+
+def _resized(wide: int, high: int, side: int, merge: int) -> Message:
+    """Pixels of an image that was resized, the side of a patch, and patches on a side of what is merged to a token."""
+    return Message(
+        "resized to {wide}x{high}: patches of {side}, {merged} merged to a token",
+        wide=wide,
+        high=high,
+        side=side,
+        merged=merge**2,
+    )
 
 
 def pixtral(model: Model, height: int, width: int) -> Encoded:
@@ -119,13 +124,7 @@ def kimi(limit: int, side_limit: int) -> Rule:
             sequences=1,
             patches=rows * columns * merge**2,
             rows=rows * columns,
-            why=Message(
-                "resized to {wide}x{high}: patches of {side}, {merged} merged to a token",
-                wide=wide,
-                high=high,
-                side=side,
-                merged=merge**2,
-            ),
+            why=_resized(wide, high, side, merge),
         )
 
     return rule

@@ -150,9 +150,9 @@ def internvl(model: Model, frames: int, seconds: float, height: int, width: int)
     patches = (positive(vision, "image_size", 448) // positive(vision, "patch_size", 14)) ** 2
     ratio = model.config.get("downsample_ratio", 0.5)
     ratio = ratio if isinstance(ratio, int | float) and 0 < ratio <= 1 else 0.5
-    each = int(patches * ratio**2)
+    frame_tokens = int(patches * ratio**2)
     digits = sum(frames - 10**power + 1 for power in range(_digits(frames)))
-    return _of_frames(frames, each, patches + 1, each, frames * (2 + 3) + digits + frames - 1)
+    return _of_frames(frames, frame_tokens, patches + 1, frame_tokens, frames * (2 + 3) + digits + frames - 1)
 
 
 def llava_onevision(model: Model, frames: int, seconds: float, height: int, width: int) -> Encoded:
@@ -169,14 +169,14 @@ def gemma_4(model: Model, frames: int, seconds: float, height: int, width: int) 
     return _of_frames(frames, frame.tokens, frame.patches, frame.rows, words)
 
 
-def _of_frames(frames: int, each: int, patches: int, rows: int, words: int) -> Encoded:
+def _of_frames(frames: int, frame_tokens: int, patches: int, rows: int, words: int) -> Encoded:
     return Encoded(
-        tokens=frames * each + words,
+        tokens=frames * frame_tokens + words,
         sequences=frames,
         patches=patches,
         rows=frames * rows,
         why=Message(
-            "{frames} frames of {each} tokens, and {words} between them", frames=frames, each=each, words=words
+            "{frames} frames of {each} tokens, and {words} between them", frames=frames, each=frame_tokens, words=words
         ),
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question, own_of
 from tonnage.estimate.plan.rule import READ, Facts, check, check_has_experts, expert_counts
-from tonnage.estimate.plan.schedule import Schedule, default_chunks, schedule_named, schedule_with_chunks
+from tonnage.estimate.plan.schedule import Schedule, default_chunks, runtime_schedule, schedule_named
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import (
     ACCELERATORS,
@@ -154,7 +154,7 @@ def pipeline_schedule(facts: Facts, sizes: Mapping[str, Any], o: TrainingOptions
     )
     if p == 1:
         return "1f1b"
-    chosen = schedule_with_chunks(wanted, v)
+    chosen = runtime_schedule(runtime, wanted, v)
     if chosen.name not in runtime.schedules:
         able = [name for name in training_runtimes() if chosen.name in training_runtime(name).schedules]
         hint = Message("Runtimes that have it: {able}.", able=listed(able)) if able else "No runtime here has it."

@@ -4,8 +4,6 @@ choice.
 
 from functools import lru_cache
 
-from msgspec.structs import replace
-
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
 from tonnage.estimate.frameworks.base import PlanRequest
 from tonnage.estimate.inputs import Origin, Question, own_of
@@ -22,7 +20,7 @@ from tonnage.estimate.options.parallel import check_parallel, facts_of, parallel
 from tonnage.estimate.options.training_method import check_base, training_method, usual_precision
 from tonnage.estimate.plan.pipeline_boxes import microbatch_rule
 from tonnage.estimate.plan.rule import Facts, check, check_positions, check_size
-from tonnage.estimate.plan.schedule import schedule_with_chunks
+from tonnage.estimate.plan.schedule import runtime_schedule
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import BATCH, CONTEXT, LOSS_CHUNKS, MICROBATCHES
 from tonnage.estimate.step.objective import objective_of
@@ -105,9 +103,6 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         check_size(name, getattr(o, name))
     runtime = _runtime(cluster, o, q)
     o = scaled_by_recipe(runtime, o)
-    is_only = o.pipeline_schedule is None and "1f1b" not in runtime.schedules  # DualPipe, of HAI-LLM
-    if is_only and (o.pipeline_parallel_size or 1) > 1:
-        o = replace(o, pipeline_schedule=runtime.schedules[0])
     sizes = parallel_sizes(model, cluster, runtime, o.sequence_length or stated_length(o) or _usual_length(model), o, q)
     facts = facts_of(model, runtime, o, says_why=q.is_read)
     check_parallel(facts, sizes | {"accelerators": cluster.size}, o)
@@ -116,8 +111,6 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
     check(facts, of_batch, CONTEXT)
     micro, count = _batch(facts, of_batch, o, q)
     schedule = pipeline_schedule(facts, sizes | {"num_microbatches": count}, o, q)
-    if is_only and sizes["pipeline_parallel_size"] > 1:
-        q.put("pipeline_schedule", schedule, "runtime", own_of(runtime.name))
     stage = _zero_stage(runtime, sizes["pipeline_parallel_size"], cluster.size == 1, o, q)
     _check_zero(runtime, stage)
     hidden, inside = _dropout(model, o, q)
@@ -380,7 +373,7 @@ def _fewest_microbatches(runtime: TrainingRuntime, sizes: dict[str, int], o: Tra
     p = sizes["pipeline_parallel_size"]
     if p == 1 or not runtime.microbatch_rules:
         return p
-    rule = microbatch_rule(runtime, schedule_with_chunks(o.pipeline_schedule, sizes["virtual_pipeline_size"]).name)
+    rule = microbatch_rule(runtime, runtime_schedule(runtime, o.pipeline_schedule, sizes["virtual_pipeline_size"]).name)
     return next((m for m in range(p, 2 * p + 2) if rule is None or rule.holds(m, p)), p)
 
 

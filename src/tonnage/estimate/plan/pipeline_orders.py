@@ -266,7 +266,7 @@ def played(step: StepSeconds) -> tuple[PipelineBoxes, bool]:
     if skipped and not fewer:
         cut = (shown / 2 - stages / 6) * step.slowest  # the pipeline fills sooner than it drains
         takes = [tuple(_seconds(step, rank, kind) for kind in (FORWARD, INPUTS, WEIGHTS)) for rank in range(stages)]
-        gap = float(periodic_seconds(step.schedule, step.chunks, count, takes, whole=True)) - end
+        gap = float(periodic_seconds(step.schedule, step.chunks, count, takes, until_all_end=True)) - end
         boxes = [later(box, skipped, gap) if box.start >= cut else box for box in boxes]
     names, lengths = [name for name, _ in step.after], [seconds for _, seconds in step.after]
     starts = list(accumulate(lengths, initial=end + gap))
@@ -288,14 +288,14 @@ def _both_halves(boxes: list[Box], half: int, count: int) -> list[Box]:
     """The boxes of all ranks of DualPipe, of those of its first `half`: what comes up the V there is a micro-batch of
     the other direction, of which each has `count`; a rank's chunks are its stages of the two directions.
     """
-    found = []
+    drawn = []
     for box in boxes:
         for rank, direction in ((box.stage, box.chunk), (2 * half - 1 - box.stage, 1 - box.chunk)):
             if box.microbatch < 0:
-                found.append(replace(box, stage=rank))
+                drawn.append(replace(box, stage=rank))
             else:
-                found.append(replace(box, stage=rank, chunk=direction, microbatch=box.microbatch + direction * count))
-    return found
+                drawn.append(replace(box, stage=rank, chunk=direction, microbatch=box.microbatch + direction * count))
+    return drawn
 
 
 def shown_of(step: StepSeconds) -> int:
@@ -320,7 +320,7 @@ def periodic_seconds(
     stages: Sequence[Sequence[Number]],
     played: int | None = None,
     *,
-    whole: bool = False,
+    until_all_end: bool = False,
 ) -> Number:
     """As `pipeline_seconds`, of a schedule that has a period: of many micro-batches only as many are played out as it
     takes (`played`, if known).
@@ -331,15 +331,15 @@ def periodic_seconds(
     """
     few = played or enough(schedule, len(stages), count)
     slowest = reduce(maximum, (sum(stage) for stage in stages))
-    return pipeline_seconds(schedule, chunks, few, stages, whole=whole) + (count - few) * slowest
+    return pipeline_seconds(schedule, chunks, few, stages, until_all_end=until_all_end) + (count - few) * slowest
 
 
 def pipeline_seconds(
-    schedule: str, chunks: int, count: int, stages: Sequence[Sequence[Number]], *, whole: bool = False
+    schedule: str, chunks: int, count: int, stages: Sequence[Sequence[Number]], *, until_all_end: bool = False
 ) -> Number:
     """Seconds until all is done; where ranks begin steps one after the other, of the rank that takes longest, unless
-    `whole`. `stages`: forward, gradients of inputs and of weights of one micro-batch through each rank, all chunks;
-    numbers, or arrays with one entry per plan.
+    `until_all_end`. `stages`: forward, gradients of inputs and of weights of one micro-batch through each rank, all
+    chunks; numbers, or arrays with one entry per plan.
     """
     takes = [
         {FORWARD: there / chunks, INPUTS: back / chunks, WEIGHTS: weights / chunks, BACKWARD: (back + weights) / chunks}
@@ -356,7 +356,7 @@ def pipeline_seconds(
         free[rank] = start + takes[rank][task.each.kind]
         if task.is_needed:
             ends[place] = free[rank]
-    if schedule in STAGGERED and not whole:
+    if schedule in STAGGERED and not until_all_end:
         free = [end - begun[rank] for rank, end in enumerate(free)]
     return reduce(maximum, free)
 

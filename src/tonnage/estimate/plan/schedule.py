@@ -18,7 +18,7 @@ from tonnage.formulas import pipeline as f
 from tonnage.kernel.formula import Number, is_any, maximum, minimum
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
-from tonnage.runtimes import training_runtime
+from tonnage.runtimes import TrainingRuntime, training_runtime
 from tonnage.spec import TrainingPlan
 
 
@@ -69,6 +69,12 @@ def schedule_with_chunks(name: str | None, v: int) -> Schedule:
     """
     chosen = schedule_named(name) if name else SCHEDULES["1f1b"]
     return SCHEDULES["interleaved-1f1b"] if chosen.name == "1f1b" and v > 1 else chosen
+
+
+def runtime_schedule(runtime: TrainingRuntime, name: str | None, v: int) -> Schedule:
+    """The schedule that `name` says; without one 1F1B, or the first that the runtime has where that is none of its."""
+    usual = "1f1b" if "1f1b" in runtime.schedules else runtime.schedules[0]
+    return schedule_with_chunks(name or usual, v)
 
 
 def schedule_of(plan: TrainingPlan) -> Schedule:

@@ -422,9 +422,9 @@ def _schedule_rule(chunks: int) -> Rule:
     """
 
     def name(facts: Facts) -> str:
-        from tonnage.estimate.plan.schedule import schedule_with_chunks
+        from tonnage.estimate.plan.schedule import runtime_schedule
 
-        return schedule_with_chunks(facts.said("pipeline_schedule"), chunks).name
+        return runtime_schedule(facts.runtime, facts.said("pipeline_schedule"), chunks).name
 
     def found(facts: Facts) -> "MicrobatchRule | None":
         from tonnage.estimate.plan.pipeline_boxes import microbatch_rule

@@ -353,19 +353,19 @@ class Rollouts:
 
 def rollout_cluster(rollout: Rollout, cluster: Cluster) -> Cluster:
     """The accelerators that generate: those that train, or others of the same kind."""
-    apart, per_node = rollout.rollout_accelerators, cluster.accelerators_per_node
-    if not apart:
+    generating, per_node = rollout.rollout_accelerators, cluster.accelerators_per_node
+    if not generating:
         return cluster
-    if apart <= per_node or apart + per_node <= _in_node(cluster):
-        return replace(cluster, num_nodes=1, accelerators_per_node=apart)
-    if apart % per_node:
+    if generating <= per_node or generating + per_node <= _in_node(cluster):
+        return replace(cluster, num_nodes=1, accelerators_per_node=generating)
+    if generating % per_node:
         raise InvalidPlan(
             "{@rollout_accelerators} beyond one node must fill nodes of {per_node}. Got {apart}. Nearest: {near}.",
             per_node=per_node,
-            apart=apart,
-            near=max(round(apart / per_node), 1) * per_node,
+            apart=generating,
+            near=max(round(generating / per_node), 1) * per_node,
         )
-    return replace(cluster, num_nodes=apart // per_node)
+    return replace(cluster, num_nodes=generating // per_node)
 
 
 def _in_node(cluster: Cluster) -> int:
@@ -375,9 +375,9 @@ def _in_node(cluster: Cluster) -> int:
 
 def whole_cluster(rollout: Rollout, cluster: Cluster) -> Cluster:
     """The accelerators that train and those that generate, as one machine."""
-    apart, per_node = rollout.rollout_accelerators, cluster.accelerators_per_node
-    if not apart:
+    generating, per_node = rollout.rollout_accelerators, cluster.accelerators_per_node
+    if not generating:
         return cluster
-    if cluster.num_nodes == 1 and (apart % per_node or apart + per_node <= _in_node(cluster)):
-        return replace(cluster, accelerators_per_node=per_node + apart)
-    return replace(cluster, num_nodes=cluster.num_nodes + -(-apart // per_node))
+    if cluster.num_nodes == 1 and (generating % per_node or generating + per_node <= _in_node(cluster)):
+        return replace(cluster, accelerators_per_node=per_node + generating)
+    return replace(cluster, num_nodes=cluster.num_nodes + -(-generating // per_node))

@@ -217,8 +217,8 @@ class SplitRates:
         """
         shape, side = self.shapes[1], self.sides[1]
         _, answer = mean_lengths(self.load)
-        whole = ttft + (answer - 1) * tpot if answer > 1 else ttft
-        least = max(least, users / whole) * NEARLY
+        answer_seconds = ttft + (answer - 1) * tpot if answer > 1 else ttft
+        least = max(least, users / answer_seconds) * NEARLY
         decode = shape.decode(1)
         for _ in range(FEW if least > 0 else 0):  # a token takes at least as long as a step of those that then decode
             running = minimum(least / side.replicas * (answer - 1) * decode, shape.places)

@@ -161,12 +161,12 @@ def _spread(plan: Mapping[str, Any]) -> list[str]:
         words.append("liger")
     if options.get("loss"):
         words.append(say("loss {kind}", kind=options["loss"]))
-    if apart := options.get("rollout_accelerators"):
-        train = plan["accelerators"] - apart
+    if generating := options.get("rollout_accelerators"):
+        train = plan["accelerators"] - generating
         if options.get("async_steps"):
-            words.append(say("{train} train while {apart} generate", train=train, apart=apart))
+            words.append(say("{train} train while {apart} generate", train=train, apart=generating))
         else:
-            words.append(say("{train} train, {apart} generate", train=train, apart=apart))
+            words.append(say("{train} train, {apart} generate", train=train, apart=generating))
     return words
 
 
@@ -244,8 +244,8 @@ def _table(page: Page, document: Mapping[str, Any], plans: Sequence[Mapping[str,
 
 def _split_cells(plan: Mapping[str, Any]) -> list[str]:
     """The accelerators that train, and those that generate; the same where they take turns."""
-    apart = plan["options"].get("rollout_accelerators", 0)
-    return [str(plan["accelerators"] - apart), str(apart) if apart else say("the same")]
+    generating = plan["options"].get("rollout_accelerators", 0)
+    return [str(plan["accelerators"] - generating), str(generating) if generating else say("the same")]
 
 
 def _marked(plan: Mapping[str, Any]) -> str:

@@ -43,13 +43,13 @@ def training_subject(document: Mapping[str, Any]) -> str:
     question = document["question"]
     machine, number = str(value_of(question, "on")), value_of(question, "accelerators", 1)
     where = machine if number == 1 else say("{machine} ({gpus})", machine=machine, gpus=gpus(machine, number))
-    if apart := value_of(question, "rollout_accelerators", 0):
+    if generating := value_of(question, "rollout_accelerators", 0):
         where = say(
             "{machine} ({gpus}: {train} train, {apart} generate)",
             machine=machine,
-            gpus=gpus(machine, number + apart),
+            gpus=gpus(machine, number + generating),
             train=count(number),
-            apart=count(apart),
+            apart=count(generating),
         )
     what = say(
         "{model} on {where}: {kind}, {runtime}",

@@ -34,8 +34,8 @@ SAID = (
     "this cluster needs {seconds}, and the deadline is in {deadline}.",
     "the run takes {used}, and the budget buys {hours}.",
 )
-# Notes that stand before all others: on an assumed input that decides the figures, such as an acceptance that nobody
-# published for this model, or on one that the machine cannot meet.
+# Notes that come first: an assumed input decides the figures (nobody published the acceptance of this model's drafts),
+# or the machine cannot meet one.
 DECISIVE = (
     (
         "acceptance {value:.2f} is {why}; publications differ from {low:.2f} to {high:.2f}. {--acceptance} says that "

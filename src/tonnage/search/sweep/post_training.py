@@ -51,19 +51,19 @@ class Steps:
     def __init__(self, model: Model, cluster: Cluster, arrays: Mapping[str, np.ndarray], names: Mapping[str, Any]):
         count = len(arrays["sequence_length"])
         self.seconds, self.tokens, self.shares = np.full((3, count), np.nan)
-        apart: Rollouts | None = None
+        engine_rollouts: Rollouts | None = None
         for number in range(count):
             plan = TrainingPlan.of_fields(**{name: int(values[number]) for name, values in arrays.items()}, **names)
             try:
                 step = PostTrainingStep(model, plan, cluster)
-                if apart is not None:
-                    step.rollouts = apart
+                if engine_rollouts is not None:
+                    step.rollouts = engine_rollouts
                 figures = step.figures()
             except MissingDatum:
                 continue
             if step.generates:
                 self.shares[number] = figures.rollout_share.value if figures.rollout_share else np.nan
                 if plan.rollout.rollout_accelerators:  # no plan of training changes an engine that is elsewhere
-                    apart = step.rollouts
+                    engine_rollouts = step.rollouts
             self.seconds[number] = step.seconds
             self.tokens[number] = figures.tokens_per_second.value * step.seconds

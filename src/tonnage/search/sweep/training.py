@@ -317,9 +317,9 @@ def _paid(place: PricedCluster, plan: TrainingPlan) -> tuple[int, float]:
     """
     if not plan.rollout.rollout_accelerators:
         return place.cluster.size, np.nan if place.usd is None else place.usd
-    whole = whole_cluster(plan.rollout, place.cluster)
-    usd = usd_per_hour(whole, place.money)
-    return whole.size, np.nan if usd is None else usd
+    paid = whole_cluster(plan.rollout, place.cluster)
+    usd = usd_per_hour(paid, place.money)
+    return paid.size, np.nan if usd is None else usd
 
 
 def why(error: TonnageError, model: Model, cluster: Cluster) -> str:

@@ -146,9 +146,9 @@ def _logits(r: Reading) -> None:
     if any(on(r, key) for key in keys):
         r.put("loss", "tiled", *keys)
         return
-    coefficient, asked = f"{ACTOR}entropy_coeff", f"{ACTOR}calculate_entropy"
-    has_entropy = on(r, asked) or (r.has(coefficient) and r.number(coefficient, 0) != 0)
-    r.put("loss", "full-entropy" if has_entropy else "full", *keys, *((coefficient, asked) if has_entropy else ()))
+    coefficient, switch = f"{ACTOR}entropy_coeff", f"{ACTOR}calculate_entropy"
+    has_entropy = on(r, switch) or (r.has(coefficient) and r.number(coefficient, 0) != 0)
+    r.put("loss", "full-entropy" if has_entropy else "full", *keys, *((coefficient, switch) if has_entropy else ()))
     r.assume(f"{MODEL}use_fused_kernels", value=False)
     key = f"{ACTOR}use_torch_compile"
     if has_entropy and not on(r, key, True):
