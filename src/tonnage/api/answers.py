@@ -264,7 +264,7 @@ def serve(
         (default: none)
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
       price_per_accelerator_hour [USD]: price of one accelerator for one hour (default: the cheapest offer known)
-    All 78 options: `print(tonnage.options("serve"))`.
+    All 79 options: `print(tonnage.options("serve"))`.
 
     Returns an Answer: `fits`; `memory` [bytes] of the fullest GPU and its parts; `serving`: ttft_seconds, tpot_seconds,
     tokens_per_second, concurrency [requests], cost_per_million_tokens [USD], each a Term; `bill`; `advice`.

@@ -167,6 +167,7 @@ class Axes(TypedDict, total=False):
     engine: str | Sequence[str | None] | None
     engine_version: str | Sequence[str | None] | None
     attention_data_parallel_size: int | Sequence[int | None] | None
+    redundant_experts: int | Sequence[int | None] | None
     layers_on_accelerator: int | Sequence[int | None] | None
     expert_layers_on_host: int | Sequence[int | None] | None
     gpu_experts: int | Sequence[int | None] | None

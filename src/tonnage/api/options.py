@@ -468,6 +468,8 @@ class MachineOptions(TypedDict, total=False):
     """
     attention_data_parallel_size: int | None
     """groups of ranks that each keep the attention for their own requests and share the experts [groups]; default: 1"""
+    redundant_experts: int | None
+    """copies of a layer's most used experts, which ranks hold beside their own (EPLB) [experts]; default: 0"""
     layers_on_accelerator: int | None
     """layers, the head counted as one, that are on the accelerator (llama.cpp) [layers]; default: all"""
     expert_layers_on_host: int | None
@@ -645,6 +647,7 @@ class AnyOptions(TrainOptions, total=False):
     engine: str | None
     engine_version: str | None
     attention_data_parallel_size: int | None
+    redundant_experts: int | None
     layers_on_accelerator: int | None
     expert_layers_on_host: int | None
     gpu_experts: int | None

@@ -249,7 +249,7 @@ def plan_serving(
         jetstream, mlc, generic, ktransformers, tei, sentence-transformers, infinity, faster-whisper, openai-whisper,
         whisper.cpp (default: vllm; llama.cpp for GGUF, on CPUs and Apple)
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
-    All 84 options: `print(tonnage.options("plan_serving"))`.
+    All 85 options: `print(tonnage.options("plan_serving"))`.
 
     Returns ServingPlans: `plans`, the best first; `best`: the answer of `serve` for the first; `rows()` and `frame()`.
     Raises TonnageError: as `serve`.

@@ -121,6 +121,8 @@ def launch(start: Start) -> str:
     words += [f"--dp-size {start.spread.copies}"] if start.spread.copies > 1 else []
     words += [f"--pp-size {plan.pipeline_parallel_size}"] if plan.pipeline_parallel_size > 1 else []
     words += [f"--ep-size {plan.expert_parallel_size}"] if plan.expert_parallel_size > 1 else []
+    if plan.redundant_experts:
+        words += ["--enable-eplb", f"--ep-num-redundant-experts {plan.redundant_experts}"]
     words += _dispatch(start)
     nodes, notes = _nodes(start.spread)
     start.notes.extend(notes)
@@ -272,6 +274,7 @@ NEWEST = ServingRuntime(
         "weights_on_host",
         "lora_adapters",
         "attention_data_parallel_size",
+        "redundant_experts",
         "draft_tokens",
         "speculative",
         "kv_offload",

@@ -166,6 +166,9 @@ def launch(start: Start) -> str:
     start.notes.extend(notes)
     words += nodes
     words += ["--enable-expert-parallel"] if plan.expert_parallel_size > 1 else []
+    if plan.redundant_experts:
+        copies = f'{{"num_redundant_experts": {plan.redundant_experts}}}'
+        words += ["--enable-eplb", f"--eplb-config {quote(copies)}"]
     words += _dispatch(start)
     words += settings(
         plan,
@@ -366,6 +369,7 @@ NEWEST = ServingRuntime(
         "weights_on_host",
         "lora_adapters",
         "attention_data_parallel_size",
+        "redundant_experts",
         "draft_tokens",
         "speculative",
         "kv_offload",

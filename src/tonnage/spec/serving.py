@@ -116,6 +116,8 @@ class ServingPlan(Plan, frozen=True, kw_only=True):
     #: share the experts: SGLang's DP attention, TensorRT-LLM's enable_attention_dp, vLLM's data-parallel ranks under
     #: expert parallelism.
     attention_data_parallel_size: Number = 1
+    #: Copies of experts of each layer beside its own experts, so that ranks have equal work (EPLB).
+    redundant_experts: int = 0
     #: Replicas.
     data_parallel_size: Number = 1
     #: Layers of each pipeline stage, in order; empty: as the engine splits them (vLLM: VLLM_PP_LAYER_PARTITION).

@@ -237,8 +237,14 @@ def _expert_sizes(sizes: Sizes) -> tuple[Number, Number, Number]:
     return sizes["expert_parallel_size"], sizes.get("expert_tensor_parallel_size", 1), ranks
 
 
+def _dealt_counts(facts: Facts, sizes: Sizes) -> frozenset[int]:
+    """Experts that ranks hold of each kind of layer, with the copies that an engine makes."""
+    copies = int(sizes.get("redundant_experts", 0))
+    return frozenset(count + copies for count in expert_counts(facts.model))
+
+
 def _deals_experts(facts: Facts, sizes: Sizes) -> Number:
-    return _are_dealt(expert_counts(facts.model), *_expert_sizes(sizes))
+    return _are_dealt(_dealt_counts(facts, sizes), *_expert_sizes(sizes))
 
 
 def _are_dealt(counts: frozenset[int], e: Number, q: Number, ranks: Number) -> Number:
@@ -251,10 +257,20 @@ def _are_dealt(counts: frozenset[int], e: Number, q: Number, ranks: Number) -> N
 def _does_not_deal_experts(facts: Facts, sizes: Sizes) -> InvalidPlan:
     e, q, ranks = _expert_sizes(sizes)
     check_has_experts(facts.model, e, q)
-    counts = expert_counts(facts.model)
+    counts, copies = _dealt_counts(facts, sizes), int(sizes.get("redundant_experts", 0))
     for count in counts:
         if count % e:
             nearest = near(e, [n for n in divisors(count) if _are_dealt(counts, n, 1, ranks)])
+            if copies:
+                return InvalidPlan(
+                    "{@expert_parallel_size} must divide the {experts} of {model} with {@redundant_experts} together "
+                    "({count}). Got {e}. Nearest: {nearest}.",
+                    model=facts.model.name,
+                    experts=counted(count - copies, "experts"),
+                    count=count,
+                    e=e,
+                    nearest=nearest,
+                )
             return InvalidPlan(
                 "{@expert_parallel_size} must divide {@num_experts} of {model} ({count}). Got {e}. Nearest: {nearest}.",
                 model=facts.model.name,

@@ -18,6 +18,7 @@ SETTINGS = (
     "weights_on_host",
     "lora_adapters",
     "attention_data_parallel_size",
+    "redundant_experts",
     "draft_tokens",
     "speculative",
     "layers_on_accelerator",

@@ -161,11 +161,15 @@ def usual_cores(rules: HostExperts, bandwidth: float) -> int:
 
 
 def resident_share(block: Block, plan: ServingPlan) -> float:
-    """The share of a layer's routed experts that the accelerators hold, where the engine keeps the others in host
-    memory.
+    """How much the accelerators hold of a layer's routed experts, as a share of them: less than one where the engine
+    keeps others in host memory, more than one with redundant experts.
     """
     counts = [op.num_experts for op in block.ops if isinstance(op, MoE)]
-    return plan.host.gpu_experts / counts[0] if counts else 1.0
+    if not counts:
+        return 1.0
+    if plan.redundant_experts:
+        return 1 + plan.redundant_experts / counts[0]
+    return plan.host.gpu_experts / counts[0]
 
 
 def host_expert_bytes(model: Model, plan: ServingPlan, held: HeldExperts) -> Term:

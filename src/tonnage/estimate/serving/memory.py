@@ -248,6 +248,8 @@ class _Replica:
             room = loaded_layer(self.model, self.plan, self.stored, self.shares.t)
             own = _stage_weights(self.model, self.engine, stage, self.stored, self.shares, {}, self.plan)
             return own if room is None else [*own, room]
+        if self.plan.redundant_experts:
+            return _stage_weights(self.model, self.engine, stage, self.stored, self.shares, {}, self.plan)
         if self.shares.is_of_numbers and not self.plan.host.expert_layers_on_host:
             version = self.plan.engine, self.plan.engine_version
             return list(_known_weights(self.model, *version, stage, self.stored, *astuple(self.shares)))
@@ -374,7 +376,7 @@ def _weights_of(
     dealt: ServingPlan | None = None,
 ) -> list[Term]:
     """The weights of a stage; or those of its experts that stay in host memory, of as many layers as `away` says.
-    `dealt`: a plan that has but some experts of each layer on the accelerators.
+    `dealt`: a plan that has some experts of each layer alone on the accelerators, or copies of some.
     """
 
     def held(name: str, group: Group, size: float) -> Term:

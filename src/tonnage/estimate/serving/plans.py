@@ -114,7 +114,8 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     holds = not bare and (engine.process or engine.communicators or engine.context)
     warn_of_machine(q, cluster, arithmetic_of(model), tensor, fixed_counted=True if holds else None)
     expert = q.take("expert_parallel_size", o.expert_parallel_size, 1)
-    _check_experts(facts, sizes | {"expert_parallel_size": expert}, o, engine)
+    copies = _redundant_experts(model, o, expert, q)
+    _check_experts(facts, sizes | {"expert_parallel_size": expert, "redundant_experts": copies}, o, engine)
     check_blocks(model, o.weights, engine, tensor, expert, groups, divisors(room))
     check(facts, sizes, LAYERS)
     bandwidth: float | None
@@ -125,6 +126,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         pipeline_parallel_size=pipeline,
         expert_parallel_size=expert,
         attention_data_parallel_size=groups,
+        redundant_experts=copies,
         data_parallel_size=data,
         weights=o.weights,
         kv_cache=_kv_cache(model, o, q, engine),
@@ -176,6 +178,32 @@ def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
             "expert_layers_on_host", o.expert_layers_on_host, "given", "of the first layers"
         )
     return settings
+
+
+def _redundant_experts(model: Model, o: ServingOptions, expert: int, q: Question) -> int:
+    """Copies of experts of each layer, on ranks that share its experts."""
+    if not o.redundant_experts:
+        return 0
+    check_size("redundant_experts", o.redundant_experts)
+    if not expert_counts(model):
+        raise NotApplicable(
+            Message(
+                "{@redundant_experts}: {model} has no experts. Got {count}.",
+                model=model.name,
+                count=o.redundant_experts,
+            ),
+            "redundant_experts",
+            ("model",),
+        )
+    if expert == 1:
+        raise InvalidPlan(
+            "{@redundant_experts} are copies on ranks that share experts: give {@expert_parallel_size} too. "
+            "Got {count}.",
+            count=o.redundant_experts,
+        )
+    return q.put(
+        "redundant_experts", o.redundant_experts, "given", "of each layer; tokens are taken to reach all ranks alike"
+    )
 
 
 def _concurrency(replicas: int, o: ServingOptions, q: Question) -> int:

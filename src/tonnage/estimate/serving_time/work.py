@@ -180,6 +180,7 @@ class _Counting:
         self.model, self.plan, self.peaks, self.stored, self.kv_bytes = model, plan, peaks, stored, kv_bytes
         self.t = plan.tensor_parallel_size
         self.adapts = bool(plan.adapters.lora_adapters)
+        self.copies = plan.redundant_experts
         ranks = self.t * plan.attention_data_parallel_size
         self.shares = Shares(self.t, plan.expert_parallel_size, ranks / plan.expert_parallel_size)
         engine = serving_runtime(plan.engine, plan.engine_version)
@@ -313,7 +314,7 @@ class _Counting:
             is_narrow=kind[1],
             is_packed=kind[2],
             layers=count,
-            num_experts=op.num_experts,
+            num_experts=op.num_experts + self.copies,
             top_k=op.top_k,
             bytes=size / op.num_experts / q,
             flops=2 * parameters / op.num_experts / q,

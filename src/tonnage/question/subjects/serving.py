@@ -161,6 +161,15 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             default="1",
         ),
     ] = None
+    redundant_experts: Annotated[
+        int | None,
+        option(
+            "copies of a layer's most used experts, which ranks hold beside their own (EPLB)",
+            count,
+            unit="experts",
+            default="0",
+        ),
+    ] = None
     layers_on_accelerator: Annotated[
         int | None,
         option(

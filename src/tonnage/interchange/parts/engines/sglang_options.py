@@ -185,7 +185,6 @@ HARMLESS = {
     "num-continuous-decode-steps": (("1",), NO_OPTION),
     "prefill-decode-interval-min-bs": (("0",), NO_OPTION),
     "num-reserved-decode-tokens": (("512",), NO_OPTION),
-    "ep-num-redundant-experts": (("0",), "experts that are kept twice are not counted"),
     "attn-cp-size": (("1",), NO_OPTION),
     "moe-dp-size": (("1",), NO_OPTION),
     "dcp-size": (("1",), NO_OPTION),

@@ -159,7 +159,9 @@ def _experts(r: Reading, ranks: int) -> None:
             r.unsure(deciding[-1], "buffers and times of its exchange of experts are not those that are estimated")
     elif r.has("ep-size"):
         put_count(r, "ep-size", "expert_parallel_size")
-    r.ignore(["enable-ep-moe", "enable-deepep-moe"])
+    if count(r, "ep-num-redundant-experts", 0, 0):
+        r.put("redundant_experts", count(r, "ep-num-redundant-experts", 0, 0), "ep-num-redundant-experts")
+    r.ignore(["enable-ep-moe", "enable-deepep-moe", "ep-num-redundant-experts"])
 
 
 def _memory(r: Reading) -> None:

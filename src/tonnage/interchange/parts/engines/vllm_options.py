@@ -202,7 +202,7 @@ UNSURE = {
     "disable-cascade-attn": KERNELS,
     "disable-custom-all-reduce": "exchanges are timed as with the custom all-reduce",
     "enable-dbo": "two micro-batches that overlap are not timed",
-    "enable-eplb": "experts that are kept twice are not counted",
+    "enable-eplb": "weights that move between ranks are not timed",
     "enable-elastic-ep": NO_OPTION,
     "enable-hc-sp": NO_OPTION,
     "enable-batch-sharded-sampling": NO_OPTION,

@@ -200,8 +200,8 @@ def _parallel(r: Reading) -> Size:
 
 def _redundant(r: Reading) -> None:
     for key in r.under("eplb-config."):
-        if key.endswith(".num_redundant_experts"):
-            r.needs_default(key, *([r.get(key)] if count(r, key, 0, 0) == 0 else []), why="experts that are kept twice")
+        if key.endswith(".num_redundant_experts") and (copies := count(r, key, 0, 0)):
+            r.put("redundant_experts", copies, key)
         else:
             r.ignore([key])
     r.ignore(["eplb-config"])

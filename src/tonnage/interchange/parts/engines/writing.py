@@ -15,6 +15,7 @@ ENGINE_OPTIONS = frozenset(
         "pipeline_parallel_size",
         "expert_parallel_size",
         "attention_data_parallel_size",
+        "redundant_experts",
         "kv_cache",
         "max_num_batched_tokens",
         "max_num_seqs",
