@@ -226,8 +226,9 @@ def check_answers(model: Model) -> None:
     """InvalidPlan for a model that writes no text of its own, where answers are what is compared."""
     if (found := purpose(model)) != "generate":
         raise InvalidPlan(
-            "{model} {what}, and has no users who wait for answers: this is of models that generate text. "
-            "`tonnage serve {model}` says what it does on a machine, and at what price.",
+            "{model} {what}: a search by users and their waiting times is for models that generate text. "
+            "`tonnage serve {model}` says what it does on a machine, and at what price; `tonnage compare {model} --on "
+            "L4,L40S,H100-SXM-80GB --request-rate 100` how many of each are enough.",
             model=model.name,
             what=DOES[found],
         )

@@ -7,7 +7,7 @@ from tonnage.kernel.units import money, significant
 from tonnage.language import say
 from tonnage.render.brief.layout import Page
 from tonnage.render.brief.numbers import count, many, seconds
-from tonnage.render.brief.words import COST, given, rate_text, usd_per_hour, value_of
+from tonnage.render.brief.words import COST, accelerator_of, given, rate_text, usd_per_hour, value_of
 
 Document = Mapping[str, Any]
 
@@ -19,22 +19,25 @@ def encoded_of(document: Document) -> Mapping[str, Any] | None:
 
 
 def encoded_load(question: Mapping[str, Any]) -> str:
-    """How long what comes is, and how much of it runs at once; nothing for models that answer."""
-    at_once = value_of(question, "concurrency") or 0
+    """How long what comes is, and how much of it runs at once where that is one number; nothing for models that
+    answer.
+    """
+    at_once = value_of(question, "concurrency")
     if "audio_tokens" in question:  # of a model that answers
         return ""
     if "audio_seconds" in question:
         length = seconds(value_of(question, "audio_seconds"))
+        if at_once is None:  # of machines that are compared
+            return say("files of {length}", length=length)
         if at_once == 1:
             return say("files of {length}, 1 window of 30 s at once", length=length)
         return say("files of {length}, {windows} windows of 30 s at once", length=length, windows=count(at_once))
     if "input_tokens" not in question or "output_tokens" in question:
         return ""
-    return say(
-        "{tokens} tokens each, {number} at once",
-        tokens=count(value_of(question, "input_tokens")),
-        number=count(at_once),
-    )
+    tokens = count(value_of(question, "input_tokens"))
+    if at_once is None:
+        return say("{tokens} tokens each", tokens=tokens)
+    return say("{tokens} tokens each, {number} at once", tokens=tokens, number=count(at_once))
 
 
 def rate_of(document: Document, found: Mapping[str, Any]) -> str:
@@ -88,7 +91,12 @@ def overload_of(document: Document) -> str:
         return ""
     question = document["question"]
     done = value_of(question, "request_rate") / found["busy"]["value"]
-    return say("{asked} /s come, {done} /s are done at most", asked=rate_text(question), done=significant(done))
+    return say(
+        "{asked} {items}/s come, {done} are done at most",
+        asked=rate_text(question),
+        items=say(found["item"]),
+        done=significant(done),
+    )
 
 
 def add_encoded(page: Page, document: Document, found: Mapping[str, Any]) -> None:
@@ -102,8 +110,9 @@ def add_encoded(page: Page, document: Document, found: Mapping[str, Any]) -> Non
         alone = say("a file takes {time}", time=seconds(found["seconds"]["value"]))
     else:
         text = say(
-            "{rate} /s{band}, {tokens} tokens/s",
+            "{rate} {items}/s{band}, {tokens} tokens/s",
             rate=significant(rate),
+            items=say(found["item"]),
             band=ends,
             tokens=many(found["tokens_per_second"]["value"]),
         )
@@ -111,7 +120,12 @@ def add_encoded(page: Page, document: Document, found: Mapping[str, Any]) -> Non
     parts = [text, say("; ").join((alone, bound))]
     if busy := found.get("busy"):
         parts.append(
-            say("busy {share} % at {rate} /s", share=significant(100 * busy["value"]), rate=rate_text(question))
+            say(
+                "busy {share} % at {rate} {items}/s",
+                share=significant(100 * busy["value"]),
+                rate=rate_text(question),
+                items=say(found["item"]),
+            )
         )
     page.field("speed", *parts)
     hour = document.get("cost")
@@ -133,12 +147,18 @@ def add_encoded(page: Page, document: Document, found: Mapping[str, Any]) -> Non
 
 
 LARGE = "H100-SXM-80GB"  # which holds any such model
+COMPARED = ("L4", "L40S", LARGE)  # that are rented most for such models
 SAID = ("input_tokens", "audio_seconds", "documents", "concurrency")
 
 
 def encoded_next(model: str, machine: str, question: Mapping[str, Any], found: Mapping[str, Any]) -> str:
-    """The following question: how long a corpus takes; with one, every figure."""
+    """The following question: how long a corpus takes; with one, every figure; how many machines do what comes, where
+    it is more than these do.
+    """
     said = given(question, SAID)
+    if found.get("busy", {}).get("value", 0) >= 1:
+        machines = ",".join(dict.fromkeys((accelerator_of(machine), *COMPARED)))
+        return f"tonnage compare {model} --on {machines}{said} --request-rate {rate_text(question).replace(',', '')}"
     if "documents" in question:
         return f"tonnage serve {model} --on {machine}{said} -v"
     return f"tonnage serve {model} --on {machine}{said} --documents {'1k' if found['item'] == 'files' else '10M'}"
