@@ -46,6 +46,11 @@ def test_the_best_plan_asked_of_train_has_the_same_time(found):
     assert answer.step_time.value == pytest.approx(best["step_seconds"], rel=1e-6)
 
 
+def test_the_batch_of_a_search_is_that_of_the_prompts_that_are_said():
+    found = searched(global_batch_size=None, prompts_per_step=24, num_generations=8)
+    assert found.plans and {plan.options["global_batch_size"] for plan in found.plans} == {192}
+
+
 def test_a_split_that_is_said_is_kept():
     plans = searched(rollout_accelerators=2).plans
     assert plans and {plan.options.get("rollout_accelerators") for plan in plans} <= {2, None}

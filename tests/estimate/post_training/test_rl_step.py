@@ -122,6 +122,22 @@ def test_two_global_batches_of_rollouts_are_two_updates():
     assert step(prompts_per_step=64, num_generations=8, ppo_epochs=3).updates.value == 6
 
 
+@pytest.mark.parametrize(
+    ("said", "batch"),
+    [
+        ({"num_generations": 8}, 512),
+        ({"objective": "dapo"}, 512),
+        ({"objective": "ppo"}, 64),
+        ({"objective": "online-dpo"}, 64),
+        ({"num_generations": 8, "num_microbatches": 2}, 16),
+    ],
+)
+def test_all_completions_of_the_prompts_that_are_said_are_one_update(said, batch):
+    one = step(prompts_per_step=64, global_batch_size=None, **said)
+    assert one.plan.global_batch_size == batch
+    assert one.updates.value == (1 if "num_microbatches" not in said else 32)
+
+
 def test_the_spread_of_lengths_makes_the_tail():
     alike, spread = step(completion_spread=0), step()
     assert alike.rollouts.alone.output_tokens.max() == 700

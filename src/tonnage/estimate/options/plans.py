@@ -25,7 +25,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import BATCH, CONTEXT, LOSS_CHUNKS, MICROBATCHES
 from tonnage.estimate.step.objective import objective_of
 from tonnage.estimate.step.pipeline_layout import said_chunks
-from tonnage.estimate.step.rollout_options import generates, rollout_of, stated_length
+from tonnage.estimate.step.rollout_options import ONE_UPDATE, generates, rollout_of, rows_of_step, stated_length
 from tonnage.kernel.errors import InvalidInput, InvalidPlan
 from tonnage.kernel.message import OR, Message, joined, listed, renamed
 from tonnage.kernel.registry import unknown
@@ -350,11 +350,14 @@ def _usual_length(model: Model) -> int:
 def _batch(facts: Facts, sizes: dict[str, int], o: TrainingOptions, q: Question) -> tuple[int, int]:
     micro = q.take("micro_batch_size", o.micro_batch_size, 1)
     data, stages = sizes["data_parallel_size"], sizes["pipeline_parallel_size"]
-    if o.global_batch_size is not None:
-        implied = o.global_batch_size // (micro * data)
-        of_batch = {"micro_batch_size": micro, "global_batch_size": o.global_batch_size, "num_microbatches": implied}
+    rows = rows_of_step(o) if o.num_microbatches is None else 0
+    is_of_rollout = o.global_batch_size is None and rows and rows % (micro * data) == 0
+    if o.global_batch_size is not None or is_of_rollout:
+        batch = rows if o.global_batch_size is None else o.global_batch_size
+        implied = batch // (micro * data)
+        of_batch = {"micro_batch_size": micro, "global_batch_size": batch, "num_microbatches": implied}
         check(facts, sizes | of_batch, BATCH, MICROBATCHES)
-        q.put("global_batch_size", o.global_batch_size, "given")
+        q.put("global_batch_size", batch, *(("default", ONE_UPDATE) if is_of_rollout else ("given",)))
         why = "global_batch_size / (micro_batch_size x data_parallel_size)"
         return micro, q.take("num_microbatches", o.num_microbatches, implied, "default", why)
     fewest = _fewest_microbatches(facts.runtime, sizes, o)

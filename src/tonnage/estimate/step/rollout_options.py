@@ -59,6 +59,21 @@ def generates(objective: str) -> bool:
     return objective in GENERATIONS
 
 
+ONE_UPDATE = "prompts_per_step x completions: one update a step"
+
+
+def rows_of_step(o: TrainingOptions) -> int:
+    """Rows of all completions of a step, which one update takes where nobody says the batch; 0: its prompts are not
+    said, or it generates nothing.
+    """
+    objective = o.objective or "sft"
+    if not generates(objective) or o.prompts_per_step is None:
+        return 0
+    if objective == "online-dpo":  # a pair of completions is a row
+        return o.prompts_per_step
+    return o.prompts_per_step * (o.num_generations or GENERATIONS[objective])
+
+
 def usual_prompt(sequence_length: int) -> int:
     """Tokens of a prompt where nobody says them."""
     return max(min(PROMPT, sequence_length // 2), 1)

@@ -314,8 +314,13 @@ def _why(document: Mapping[str, Any], model: str) -> str:
     if near is None:
         if document["status"] == 4:
             return say("not enough is known of any plan of {model}: {binds}", model=model, binds=worded(binds))
+        if document["refused"]:
+            most = max(document["refused"], key=lambda refusal: refusal["plans"])
+            return say(
+                "the runtimes refuse every plan of {model}: {reason}", model=model, reason=worded(most["constraint"])
+            )
         return say(
-            "none of {considered} plans of {model} is valid: of none that is left it holds that {binds}",
+            "none of {considered} plans of {model} is valid; what none keeps: {binds}",
             considered=f"{document['considered']:,}",
             model=model,
             binds=worded(binds),

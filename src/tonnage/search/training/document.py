@@ -14,6 +14,7 @@ from tonnage.estimate.hardware.rates import rates
 from tonnage.estimate.inputs import Question, today
 from tonnage.estimate.options.tools import RunOfTool, run_of_tool, tool_notes
 from tonnage.estimate.step.objective import TIMED
+from tonnage.estimate.step.rollout_options import ONE_UPDATE, rows_of_step
 from tonnage.kernel.message import Message, joined, listed
 from tonnage.question.amounts import deadline_seconds
 from tonnage.runtimes import has_training_runtime, training_runtime
@@ -208,9 +209,10 @@ def _question(result: Plans, question: TrainingQuestion) -> dict[str, Entry]:
         q.put(name, ", ".join(map(str, values)), "given", "varied")
     if result.plans:
         best = result.plans[0].options
+        of_batch = "about four million tokens a step, in a number that the replicas divide"
         for name, why in (
             ("sequence_length", "the model's context, at most 4096"),
-            ("global_batch_size", "about four million tokens a step, in a number that the replicas divide"),
+            ("global_batch_size", ONE_UPDATE if rows_of_step(question.options) else of_batch),
         ):
             if getattr(question.options, name) is None and name not in question.vary and name in best:
                 q.put(name, best[name], "default", why)
@@ -244,9 +246,19 @@ def answer(model: Model, question: TrainingQuestion) -> TrainingPlans:
     """Search, and return the plans with their document."""
     question, notes = _of_tool(model, question)
     search = plan_post_training if (question.options.objective or "sft") in TIMED else plan_training
-    result = search(model, question)
+    result = search(model, _of_one_update(question))
     document = document_of(result, question)
     return TrainingPlans(result, replace(document, warnings=[*notes, *document.warnings]))
+
+
+def _of_one_update(question: TrainingQuestion) -> TrainingQuestion:
+    """The question with the batch of all completions of a step, where its prompts are said and its batch is not."""
+    o = question.options
+    if not rows_of_step(o) or o.num_microbatches is not None or o.global_batch_size is not None:
+        return question
+    if "global_batch_size" in question.vary:
+        return question
+    return replace(question, options=replace(o, global_batch_size=rows_of_step(o)))
 
 
 def _of_tool(model: Model, question: TrainingQuestion) -> tuple[TrainingQuestion, list[str]]:
