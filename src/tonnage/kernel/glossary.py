@@ -121,7 +121,9 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("lmbda", "lmbda", "", "share of the micro-batches whose completions the student generates"),
         Symbol("n_turns", "rollout_turns", "turns", "turns of a rollout that calls tools"),
         Symbol("n_tensors", "num_tensors", "tensors", "tensors of a model, each expert's by itself"),
-        Symbol("kappa_loop", "loop_factor", "", "seconds of a phase of reinforcement learning over its kernels"),
+        Symbol(
+            "kappa_loop", "loop_factor", "", "seconds of a phase of reinforcement learning over its kernels, at a peak of P_ref"
+        ),
         Symbol("share_gap", "share_between_phases", "", "part of a step in which none of its phases runs"),
         Symbol("tau_away", "seconds_away", "seconds", "time from leaving a server until coming back to it"),
         Symbol("spread", "spread", "", "lengths are uniform from (1 - spread) of the longest to the longest"),
@@ -136,6 +138,7 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("M", "bytes_in_question", "bytes", "an amount of memory that a rule starts from"),
         Symbol("U", "accelerator_memory", "bytes", "memory of one accelerator"),
         Symbol("P", "peak_flops_per_second", "FLOP/s", "dense peak of one accelerator"),
+        Symbol("P_ref", "reference_peak", "FLOP/s", "dense peak of the accelerator on which a factor was measured"),
         Symbol("P_int", "peak_integer_rate", "FLOP/s", "dense peak of products in 8-bit integers"),
         Symbol("P_lanes", "peak_lane_rate", "FLOP/s", "peak in fp32 without tensor cores"),
         Symbol("n_scale", "scale_operations", "operations", "operations that scale a sum of 32 products of integers"),
