@@ -122,7 +122,10 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("n_turns", "rollout_turns", "turns", "turns of a rollout that calls tools"),
         Symbol("n_tensors", "num_tensors", "tensors", "tensors of a model, each expert's by itself"),
         Symbol(
-            "kappa_loop", "loop_factor", "", "seconds of a phase of reinforcement learning over its kernels, at a peak of P_ref"
+            "kappa_loop",
+            "loop_factor",
+            "",
+            "seconds of a phase of reinforcement learning over its kernels, at a peak of P_ref",
         ),
         Symbol("share_gap", "share_between_phases", "", "part of a step in which none of its phases runs"),
         Symbol("tau_away", "seconds_away", "seconds", "time from leaving a server until coming back to it"),

@@ -2,7 +2,6 @@
 
 from msgspec import Struct
 
-
 # FLOP/s in 16 bit of an H100 SXM, on which most rows of updates were measured.
 REFERENCE_PEAK = 989.4e12
 

@@ -148,7 +148,7 @@ class PostTrainingStep:
         walk, factor = self.walk, self._loop(self.overheads.update_factor(self.plan.runtime) if self.generates else 1.0)
         if walk.update is None:
             return Term.product(name, "seconds", self.updates, walk.term.named("one update"), *factor)
-        computed = Term.product("in a loop", "seconds", walk.on_accelerators.named("kernels and links"), *factor)
+        computed = Term.product("on accelerators", "seconds", walk.on_accelerators.named("kernels and links"), *factor)
         return Term.product(name, "seconds", self.updates, walk.with_update(computed).named("one update"))
 
     @property
