@@ -4,7 +4,7 @@ beyond kernels and links, and how far whole steps lie from the estimate.
 Each constant is the median over the rows that measure its phase alone, and follows from those before it:
 
 - a pass of an engine in the trainer's process: measured less estimated rollout, over its passes, of engines of one
-  rank; of several ranks, what is left of it;
+  rank; of several ranks, what is left of it over the layers, at each of which they wait for each other;
 - an update and a pass without gradients: measured over estimated, by runtime where two rows or more have it, without
   an optimizer that runs on the host; of other accelerators than an H100, as formulas/post_training.py: loop_factor;
 - a tensor on its way to the engine: of rows whose trainer keeps its states, over their tensors;
@@ -72,10 +72,13 @@ def fitted(rows: Sequence[Measured]) -> Overheads:
         step = row.step(found)
         if step.rollouts.engine.queues:
             beyond = row.seconds["rollout_time"] - row.estimate("rollout_time", found)
-            several_ranks = step.rollouts.served[0].tensor_parallel_size > 1
-            (several if several_ranks else alone).append(beyond / step.rollouts.alone.passes)
+            of_pass = beyond / step.rollouts.alone.passes
+            if step.rollouts.served[0].tensor_parallel_size > 1:
+                several.append((of_pass, row.question.model.num_layers))
+            else:
+                alone.append(of_pass)
     one = max(median(alone), 0.0) if alone else 0.0
-    more = max(median(several) - one, 0.0) if several else 0.0
+    more = max(median((each - one) / layers for each, layers in several), 0.0) if several else 0.0
     found = replace(found, pass_seconds=_round(one), ranks_seconds=_round(more))
     found = replace(found, update_factors=_factors(rows, found), forward_factor=_forward(rows, found))
     kept = [row for row in _having(rows, "weight_sync_time") if not row.step(found).moved_to_host]

@@ -5,7 +5,7 @@ from tonnage.estimate.post_training.overheads import Overheads
 
 OVERHEADS = Overheads(
     pass_seconds=0.00285,
-    ranks_seconds=0.00388,
+    ranks_seconds=4.84e-05,
     update_factors={"": 1.586, "deepspeed": 1.625, "fsdp2": 1.786, "megatron": 1.439},
     forward_factor=1.153,
     tensor_seconds=0.000758,
@@ -18,12 +18,12 @@ OVERHEADS = Overheads(
     },
 )
 BAND: Band | None = Band(
-    low=0.5794,
-    high=1.3735,
+    low=0.6785,
+    high=1.3217,
     rows=26,
     sources=5,
     runtime="rl",
     kind="step",
     only="",
-    held=0.808,
+    held=0.769,
 )
