@@ -4,8 +4,9 @@ beyond kernels and links, and how far whole steps lie from the estimate.
 Each constant is the median over the rows that measure its phase alone, and follows from those before it:
 
 - a pass of an engine in the trainer's process: measured less estimated rollout, over its passes, of engines of one
-  rank; of several ranks, what is left of it;
-- an update and a pass without gradients: measured over estimated, by runtime where two rows or more have it;
+  rank; of several ranks, what is left of it over the layers, at each of which they wait for each other;
+- an update and a pass without gradients: measured over estimated, by runtime where two rows or more have it, without
+  an optimizer that runs on the host; of other accelerators than an H100, as formulas/post_training.py: loop_factor;
 - a tensor on its way to the engine: of rows whose trainer keeps its states, over their tensors;
 - the host: bytes of the states that leave and return, over what the refit takes beyond its tensors.
 
@@ -27,7 +28,7 @@ from msgspec.structs import replace
 from _rows_for_fits import RECENT
 from fit_bands import Factor, band
 from tonnage.estimate.bands import Band
-from tonnage.estimate.post_training.overheads import Overheads
+from tonnage.estimate.post_training.overheads import REFERENCE_PEAK, Overheads
 from tonnage.estimate.post_training.step import PostTrainingStep
 from tonnage.validation import Row, read
 from tonnage.validation.training import POST_TRAINING, TrainingRow
@@ -71,10 +72,13 @@ def fitted(rows: Sequence[Measured]) -> Overheads:
         step = row.step(found)
         if step.rollouts.engine.queues:
             beyond = row.seconds["rollout_time"] - row.estimate("rollout_time", found)
-            several_ranks = step.rollouts.served[0].tensor_parallel_size > 1
-            (several if several_ranks else alone).append(beyond / step.rollouts.alone.passes)
+            of_pass = beyond / step.rollouts.alone.passes
+            if step.rollouts.served[0].tensor_parallel_size > 1:
+                several.append((of_pass, row.question.model.num_layers))
+            else:
+                alone.append(of_pass)
     one = max(median(alone), 0.0) if alone else 0.0
-    more = max(median(several) - one, 0.0) if several else 0.0
+    more = max(median((each - one) / layers for each, layers in several), 0.0) if several else 0.0
     found = replace(found, pass_seconds=_round(one), ranks_seconds=_round(more))
     found = replace(found, update_factors=_factors(rows, found), forward_factor=_forward(rows, found))
     kept = [row for row in _having(rows, "weight_sync_time") if not row.step(found).moved_to_host]
@@ -100,15 +104,24 @@ def _beyond(row: Measured, found: Overheads) -> float:
 def _factors(rows: Sequence[Measured], found: Overheads) -> dict[str, float]:
     ratios: dict[str, list[float]] = {}
     for row in _having(rows, "update_time"):
-        ratio = row.seconds["update_time"] / row.estimate("update_time", found)
+        host = row.step(found).host_seconds
+        ratio = (row.seconds["update_time"] - host) / (row.estimate("update_time", found) - host)
+        ratio = _at_reference(row, ratio)
         for name in (row.question.plan.runtime, ""):
             ratios.setdefault(name, []).append(ratio)
     return {name: round(median(each), 3) for name, each in sorted(ratios.items()) if not name or len(each) >= FEWEST}
 
 
+def _at_reference(row: Measured, ratio: float) -> float:
+    """The factor of a loop on the accelerator of the constants, of the ratio on the row's own."""
+    kernels = row.step(Overheads()).walk.kernels
+    return 1 + (ratio - 1) * REFERENCE_PEAK / kernels.chip.peak(kernels.wide)
+
+
 def _forward(rows: Sequence[Measured], found: Overheads) -> float:
     ratios = [
-        row.seconds["forward_time"] / row.estimate("forward_time", found) for row in _having(rows, "forward_time")
+        _at_reference(row, row.seconds["forward_time"] / row.estimate("forward_time", found))
+        for row in _having(rows, "forward_time")
     ]
     return round(median(ratios), 3) if ratios else 1.0
 

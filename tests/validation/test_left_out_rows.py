@@ -24,6 +24,7 @@ EARLIEST = {
     "speech.yaml": "2022",
     "lmdeploy_a100.yaml": "2023",
     "goodput.yaml": "2022",
+    "notus.yaml": "2023",
     "energy.yaml": "2022",
 }  # of runs of months few were published since
 # What makes constants or bands of rows.

@@ -56,9 +56,11 @@ def tensor_by_tensor_seconds(n_tensors, tau):
     unit="",
     source="NeMo-RL, docs/about/performance-summary.md: phases over kernels and links (scripts/fit_rl.py)",
 )
-def loop_factor(kappa_loop):
-    """Measured over estimated seconds of a phase of training inside a loop of reinforcement learning."""
-    return kappa_loop
+def loop_factor(kappa_loop, P, P_ref):
+    """Seconds of a phase of training inside a loop of reinforcement learning over those of its kernels. What the loop
+    adds is the host's, and as long on an accelerator of peak P as on that of the rows, of peak P_ref.
+    """
+    return 1 + (kappa_loop - 1) * P / P_ref
 
 
 @formula(unit="seconds", source="veRL, docs/advance/fully_async.md: a step less its phases, of the colocated runs")

@@ -6,8 +6,9 @@ from test_rl_step import parts, step
 
 import tonnage
 from tonnage.estimate.post_training import measured
-from tonnage.estimate.post_training.overheads import Overheads
+from tonnage.estimate.post_training.overheads import REFERENCE_PEAK, Overheads
 from tonnage.estimate.post_training.rollout import SLEEP
+from tonnage.formulas.post_training import loop_factor
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
 
 SAID = {
@@ -78,6 +79,27 @@ def test_a_runtime_without_rows_has_the_factor_of_all():
     one = Overheads(update_factors={"": 1.4, "megatron": 1.3})
     assert (one.update_factor("megatron"), one.update_factor("fsdp2")) == (1.3, 1.4)
     assert Overheads().update_factor("fsdp2") == 1.0
+
+
+def test_what_a_loop_adds_is_as_long_on_a_slow_accelerator():
+    """H20 has 148 of the H100's 989 TFLOP/s."""
+    factors = [
+        float(step(on=f"8x{name}").parts["update"].child("in the loop of a step").value)
+        for name in ("H100-SXM-80GB", "H20-96GB")
+    ]
+    assert (factors[1] - 1) / (factors[0] - 1) == pytest.approx(148 / 989.4, rel=1e-2)
+    assert loop_factor.evaluate(kappa_loop=1.5, P=2 * REFERENCE_PEAK, P_ref=REFERENCE_PEAK) == 2
+
+
+def test_what_the_host_does_in_an_update_is_no_longer_inside_a_loop():
+    said = {"runtime": "deepspeed", "zero_stage": 3, "offload_optimizer": "cpu"}
+    one = step(**said)
+    update = one.parts["update"].child("one update")
+    alone = one.walk.update.value
+    assert update.child("optimizer on the host").value == alone
+    assert one.host_seconds == pytest.approx(float(one.updates.value * alone))
+    assert float(update.child("on accelerators").value) > float(one.walk.on_accelerators.value)
+    assert step().host_seconds == 0
 
 
 def test_updates_of_preference_training_have_no_factor_of_the_loop():

@@ -2,13 +2,17 @@
 
 from msgspec import Struct
 
+# FLOP/s in 16 bit of an H100 SXM, on which most rows of updates were measured.
+REFERENCE_PEAK = 989.4e12
+
 
 class Overheads(Struct, frozen=True, kw_only=True):
     """Without values: kernels and links alone.
 
     `pass_seconds`: of each pass of an engine in the trainer's process, beyond those of a server; `ranks_seconds`: more
-    of it where several ranks share the engine. `update_factors`: seconds of an update over those of a pretraining step
-    of the same tokens, by runtime, of "" where none is named; `forward_factor`: the same of passes without gradients.
+    of it for each layer where several ranks share the engine, and wait for each other. `update_factors`: seconds of an
+    update over those of a pretraining step of the same tokens on an accelerator of peak REFERENCE_PEAK, by runtime, of
+    "" where none is named; `forward_factor`: the same of passes without gradients.
     `tensor_seconds`: of each tensor on its way to the engine. `host_bytes_per_second`: of training states on their way
     to the host and back, of one accelerator beside others of its node; 0: the host link's. `sources`: by field.
     """

@@ -209,7 +209,7 @@ class Rollouts:
         if isinstance(passes, PassTime) and self.engine.queues:
             waits = self.overheads.pass_seconds
             if self.served[0].tensor_parallel_size > 1:
-                waits += self.overheads.ranks_seconds
+                waits += self.overheads.ranks_seconds * self.model.num_layers
             engine = passes.engine
             passes.engine = replace(engine, step=engine.step + waits, request=engine.request + LOG_PROBABILITY)
         return passes

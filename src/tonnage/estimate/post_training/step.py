@@ -16,7 +16,7 @@ from tonnage.estimate.hardware.rates import Rates, rates
 from tonnage.estimate.memory import Step, TrainingMemory, training_memory
 from tonnage.estimate.post_training.lengths import completions, packed
 from tonnage.estimate.post_training.measured import OVERHEADS
-from tonnage.estimate.post_training.overheads import Overheads
+from tonnage.estimate.post_training.overheads import REFERENCE_PEAK, Overheads
 from tonnage.estimate.post_training.rollout import Rollouts, whole_cluster
 from tonnage.estimate.step.method import model_flops
 from tonnage.estimate.step.objective import OBJECTIVES, TIMED, sequences_of_sample
@@ -144,12 +144,26 @@ class PostTrainingStep:
         )
 
     def _update(self, name: str) -> Term:
-        factor = self._loop(self.overheads.update_factor(self.plan.runtime) if self.generates else 1.0)
-        return Term.product(name, "seconds", self.updates, self.walk.term.named("one update"), *factor)
+        """The updates of a step. What the host does after each takes what it takes elsewhere."""
+        walk, factor = self.walk, self._loop(self.overheads.update_factor(self.plan.runtime) if self.generates else 1.0)
+        if walk.update is None:
+            return Term.product(name, "seconds", self.updates, walk.term.named("one update"), *factor)
+        computed = Term.product("on accelerators", "seconds", walk.on_accelerators.named("kernels and links"), *factor)
+        return Term.product(name, "seconds", self.updates, walk.with_update(computed).named("one update"))
+
+    @property
+    def host_seconds(self) -> float:
+        """Seconds of the updates of a step in which only the host works."""
+        update = self.walk.update
+        return 0.0 if update is None else (1 + self.critic) * float(self.updates.value * update.value)
 
     def _loop(self, factor: float) -> list[Term]:
         """The factor of a phase inside the loop, where there is any."""
-        return [Term.of("in the loop of a step", f.loop_factor, kappa_loop=factor)] if factor != 1 else []
+        if factor == 1:
+            return []
+        name, kernels = "in the loop of a step", self.walk.kernels
+        peak = kernels.chip.peak(kernels.wide)
+        return [Term.of(name, f.loop_factor, kappa_loop=factor, P=peak, P_ref=REFERENCE_PEAK)]
 
     def _forward(self, name: str, larger: float = 1) -> Term:
         """One pass over all rows without gradients. `larger`: parameters of the model that runs over those of the one

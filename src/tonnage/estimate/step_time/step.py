@@ -267,6 +267,18 @@ class StepTime(LayerTime):
     @cached_property
     def term(self) -> Term:
         """Seconds of a step: what its slowest stage does, and what all wait for besides."""
+        return self.with_update(self.on_accelerators)
+
+    def with_update(self, on_accelerators: Term) -> Term:
+        """Seconds of a step of so many on the accelerators, and what the host does after them."""
+        step = on_accelerators
+        if self.update is not None:
+            step = Term.sum("time of a step", on_accelerators.named("on accelerators"), self.update)
+        return calibrated(step, self.correction)
+
+    @cached_property
+    def on_accelerators(self) -> Term:
+        """Seconds of a step without an update on the host."""
         plan = self.plan
         count = Term.of("micro-batches of a step", f.microbatches, m=plan.num_microbatches)
         micro_batches = Term.product("micro-batches of the slowest stage", "seconds", count, self.one)
@@ -277,12 +289,7 @@ class StepTime(LayerTime):
             factors.append(self._fitted(Message("runtime {runtime}", runtime=plan.runtime), self.framework, "", what))
         if hasattr(plan.imbalance.straggler_slowdown, "ndim") or plan.imbalance.straggler_slowdown != 1:
             factors.append(self.stragglers)
-        on_accelerators = (
-            Term.product("time of a step", "seconds", *factors, step) if factors else step.named("time of a step")
-        )
-        if self.update is not None:
-            on_accelerators = Term.sum("time of a step", on_accelerators.named("on accelerators"), self.update)
-        return calibrated(on_accelerators, self.correction)
+        return Term.product("time of a step", "seconds", *factors, step) if factors else step.named("time of a step")
 
     @cached_property
     def correction(self) -> Correction | None:
