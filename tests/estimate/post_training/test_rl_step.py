@@ -233,7 +233,7 @@ def test_training_states_that_do_not_fit_beside_the_engine_go_to_the_host():
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ({"async_steps": 1}, "needs accelerators that generate"),
+        ({"async_steps": 1, "rollout_engine": "hf"}, "needs accelerators that generate"),
         (
             {"objective": "sft", "num_generations": 4, "mean_completion_length": None},
             "belongs to objectives that generate",

@@ -24,6 +24,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.run.checkpoint import checkpoint_bytes, disks, saved_bytes
 from tonnage.estimate.site.terms import calibration_note
 from tonnage.estimate.step.method import model_flops
+from tonnage.estimate.step.rollout_options import generates
 from tonnage.kernel.errors import NotApplicable
 from tonnage.kernel.formula import Number
 from tonnage.kernel.message import Message, option_name
@@ -58,6 +59,11 @@ def train(
     if model.family == "tensors":
         raise needs_family(model, "the memory of training")
     _check_run(run)
+    whole = cluster
+    if options.rollout_accelerators is None and generates(options.objective or "sft"):
+        from tonnage.estimate.options.tools import divided  # most runs generate nothing
+
+        cluster, options = divided(cluster, options)
     question = about(model, cluster, advise, choose)
     plan = training_plan(model, cluster, options, question)
     if choose is not None:
@@ -77,6 +83,10 @@ def train(
         usable_bytes(cluster, reserve_bytes, question)
         memory = training_memory(model, plan, cluster)
     fullest = memory.fullest
+    if cluster is not whole:
+        from tonnage.estimate.options.tools import note_divided
+
+        note_divided(whole, cluster, options, question)
     if not plan.vision.images:
         warn_of_towers(model, question)
     warn_of_training(model, plan, memory, usable, question)

@@ -26,7 +26,7 @@ from tonnage.estimate.plan.validity import BATCH, CONTEXT, LOSS_CHUNKS, MICROBAT
 from tonnage.estimate.step.objective import objective_of
 from tonnage.estimate.step.pipeline_layout import said_chunks
 from tonnage.estimate.step.rollout_options import generates, rollout_of, stated_length
-from tonnage.kernel.errors import InvalidInput, InvalidPlan
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, UnknownName
 from tonnage.kernel.message import OR, Message, joined, listed, renamed
 from tonnage.kernel.registry import unknown
 from tonnage.numerics.optimizers import optimizer
@@ -39,6 +39,7 @@ from tonnage.runtimes import (
     TrainingRuntime,
     has_training_runtime,
     model_codes,
+    no_training_runtime,
     training_runtime,
     training_runtimes,
 )
@@ -59,6 +60,10 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
 
     run = run_of_tool(model, cluster, options)
     if run is None:
+        try:
+            training_runtime(options.runtime)
+        except UnknownName:
+            raise no_training_runtime(options.runtime, generates=generates(options.objective or "sft")) from None
         return _on_runtime(model, cluster, options, question)
     plan = _on_runtime(model, cluster, run.options, question)
     note_tool(run, plan.runtime, question)
@@ -279,11 +284,9 @@ def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRunti
 def _of_version(newest: TrainingRuntime, wanted: str) -> TrainingRuntime:
     """The version that the user names, whole ("torchtitan 0.1.0") or by a part ("0.1", "2024")."""
     every = {version.version: version for version in (newest, *newest.older.values())}
-    matches = [
-        facts
-        for version, facts in every.items()
-        if wanted == version or f"{version.split()[-1]}.".startswith(f"{wanted}.")
-    ]
+    from tonnage.runtimes.parts.tools import names_version  # most runs name no version
+
+    matches = [facts for version, facts in every.items() if names_version(version, wanted)]
     if not matches:
         raise unknown(Message("version of {newest}", newest=newest.name), wanted, list(every))
     return matches[0]

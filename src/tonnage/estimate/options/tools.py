@@ -9,10 +9,13 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question, own_of
 from tonnage.estimate.plan.training_options import TrainingOptions
-from tonnage.estimate.step.rollout_options import generates
+from tonnage.estimate.step.rollout_options import OWN_GENERATE, generates, usual_engine
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message, listed, option_name
+from tonnage.kernel.registry import letters_of
 from tonnage.runtimes import has_training_runtime, training_runtime
-from tonnage.runtimes.parts.tools import Tool, peft_targets, runtime_needed, runtime_of, tool_named
+from tonnage.runtimes.parts.tool import Tool
+from tonnage.runtimes.parts.tools import names_version, peft_targets, runtime_needed, runtime_of, tool_named
 from tonnage.spec import Cluster
 
 ADAPTERS = ("lora", "dora", "qlora")
@@ -42,10 +45,78 @@ def run_of_tool(model: Model, cluster: Cluster, options: TrainingOptions) -> Run
     name = runtime_of(tool, options)
     several = training_runtime(name).on_several
     on = several.runtime if several is not None and cluster.size > 1 else name
+    options = _without_version(tool, name, options)
     defaults = _defaults(tool, on, model, cluster, options)
     own = {option: value for option, value in defaults.items() if getattr(options, option) is None}
     shrunk = {"image_size": size} if (size := _shrunk(tool, options)) else {}
     return RunOfTool(tool, replace(options, **own, **shrunk, runtime=name), own)
+
+
+def _without_version(tool: Tool, runtime: str, o: TrainingOptions) -> TrainingOptions:
+    """The options without a version that is the tool's own, as which it is estimated anyway; one of the runtime stays.
+    InvalidInput of any other.
+    """
+    wanted = o.runtime_version
+    if wanted is None:
+        return o
+    newest = training_runtime(runtime)
+    versions = [each.version for each in (newest, *newest.older.values())]
+    if wanted in versions:
+        return o
+    named = {letters_of(version.split()[0]) for version in versions}
+    if named & {letters_of(tool.name), *tool.aliases}:  # torchtitan, by either name
+        return o
+    if tool.version and names_version(tool.version, wanted):
+        return replace(o, runtime_version=None)
+    values = {"tool": tool.title, "runtime": runtime, "versions": listed(map(repr, versions)), "wanted": shown(wanted)}
+    if tool.version:
+        raise InvalidInput(
+            "{tool} is estimated as of its version {version}, and {@runtime_version} names versions of {runtime}, on "
+            "which it runs: {versions}. Got {wanted}: leave it out.",
+            version=tool.version,
+            **values,
+        )
+    raise InvalidInput(
+        "{tool} is estimated as of one state of its source, and {@runtime_version} names versions of {runtime}, on "
+        "which it runs: {versions}. Got {wanted}: leave it out.",
+        **values,
+    )
+
+
+def divided(cluster: Cluster, o: TrainingOptions) -> tuple[Cluster, TrainingOptions]:
+    """The machine that trains, and the options with the accelerators that generate apart: half of the machine, where
+    the tool generates apart or steps overlap, and nobody says how many do. As they are where they take turns.
+    """
+    if o.rollout_accelerators is not None or cluster.size < 2 or not generates(o.objective or "sft"):
+        return cluster, o
+    tool = _tool(o)
+    if not o.async_steps and not (tool and tool.generates_apart):
+        return cluster, o
+    if (o.rollout_engine or usual_engine(o.objective or "")) == OWN_GENERATE:
+        return cluster, o
+    if cluster.num_nodes > 1:
+        nodes = cluster.num_nodes // 2
+        apart = nodes * cluster.accelerators_per_node
+        return replace(cluster, num_nodes=cluster.num_nodes - nodes), replace(o, rollout_accelerators=apart)
+    apart = cluster.accelerators_per_node // 2
+    left = cluster.accelerators_per_node - apart
+    return replace(cluster, accelerators_per_node=left), replace(o, rollout_accelerators=apart)
+
+
+def note_divided(whole: Cluster, cluster: Cluster, o: TrainingOptions, question: Question) -> None:
+    """Say how the machine was divided, where the user did not."""
+    if cluster is whole or not question.is_read:
+        return
+    question.warn(
+        Message(
+            "of {whole}, {train} train and {apart} generate: {--rollout-accelerators} says how many generate beside "
+            "those of {--on}; with 0 all take turns.",
+            whole=whole.name,
+            train=cluster.size,
+            apart=o.rollout_accelerators,
+        ),
+        first=True,
+    )
 
 
 def _shrunk(tool: Tool, o: TrainingOptions) -> str:
@@ -122,8 +193,9 @@ def _defaults(tool: Tool, runtime: str, model: Model, cluster: Cluster, o: Train
         found["sequence_length"] = min(tool.sequence_length, model.context or tool.sequence_length)
     if tool.checkpoints is not None:
         found["recompute"] = "full" if tool.checkpoints else "none"
-    if tool.rollout_loss and generates(o.objective or "sft"):
-        found["loss"] = tool.rollout_loss
+    if generates(o.objective or "sft"):
+        awake = o.engine_memory_share is not None
+        found |= tool.settings_of_rollouts(o.objective or "", apart=bool(o.rollout_accelerators), awake=awake)
     if o.global_batch_size is None:
         found |= _batch(tool, cluster, o)
     return found
