@@ -104,8 +104,8 @@ def divided(cluster: Cluster, o: TrainingOptions) -> tuple[Cluster, TrainingOpti
 
 
 def note_divided(whole: Cluster, cluster: Cluster, o: TrainingOptions, question: Question) -> None:
-    """Say how the machine was divided, where the user did not."""
-    if cluster is whole or not question.is_read:
+    """Say how many accelerators train and how many generate."""
+    if not question.is_read:
         return
     question.warn(
         Message(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tonnage.architectures import Model
+from tonnage.estimate.options.plans import media_tokens
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.post_training.rollout import Rollouts
 from tonnage.estimate.post_training.step import PostTrainingStep
@@ -32,9 +33,10 @@ def is_generating(spec: Spec) -> bool:
     return any(map(generates, objectives(spec)))
 
 
-def usual_length(options: Mapping[str, Any]) -> int | None:
+def usual_length(model: Model, options: Mapping[str, Any]) -> int | None:
     """Tokens of a sequence where prompt and longest completion say them."""
-    return stated_length(TrainingOptions(**options))
+    asked = TrainingOptions(**options)
+    return stated_length(asked, media_tokens(model, asked))
 
 
 def facts_of_batch(options: Mapping[str, Any], columns: Mapping[str, np.ndarray]) -> Iterator[np.ndarray]:
