@@ -226,6 +226,7 @@ RL_TOOLS = (
         model_code="transformers",
         checkpoints=True,
         micro_batch_size=4,
+        image_pixels=4_194_304,  # examples/config.yaml: max_pixels
         rollout_loss="full",
         rollout_ranks=2,
         rollout_source="EasyR1, examples/config.yaml: rollout.tensor_parallel_size 2",

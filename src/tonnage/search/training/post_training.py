@@ -65,7 +65,9 @@ class Whole(Struct, frozen=True, eq=False):
 
 def plan_post_training(model: Model, question: TrainingQuestion) -> Plans:
     """The best plans of an objective that is not sft, on each machine that is named."""
-    if (length := stated_length(question.options, media_tokens(model, question.options))) is not None and "sequence_length" not in question.vary:
+    if (
+        length := stated_length(question.options, media_tokens(model, question.options))
+    ) is not None and "sequence_length" not in question.vary:
         question = replace(question, options=replace(question.options, sequence_length=length))
     if "teacher" in OBJECTIVES[question.options.objective or "sft"].beside:
         teacher_of(model, question.options, Question())  # refused once, not plan by plan
