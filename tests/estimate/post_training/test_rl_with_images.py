@@ -48,6 +48,11 @@ def test_tokens_of_images_come_on_top_of_the_text_of_a_prompt():
     assert value(answer, "prompt_length") == 128
 
 
+def test_without_lengths_pictures_come_on_top_of_the_usual_sequence():
+    answer = train(**PICTURE, prompt_length=None, max_completion_length=None, mean_completion_length=None)
+    assert value(answer, "sequence_length") == 4096 + PATCHES // 4
+
+
 def test_a_stated_sequence_leaves_the_rest_to_text():
     answer = train(**PICTURE, sequence_length=4096, prompt_length=None, max_completion_length=None)
     assert value(answer, "prompt_length") + value(answer, "max_completion_length") == 4096 - PATCHES // 4

@@ -109,7 +109,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         check_size(name, getattr(o, name))
     runtime = _runtime(cluster, o, q)
     o = scaled_by_recipe(runtime, o)
-    stated = stated_length(o, media_tokens(model, o))
+    stated = rollout_length(model, o)
     sizes = parallel_sizes(model, cluster, runtime, o.sequence_length or stated or _usual_length(model), o, q)
     facts = facts_of(model, runtime, o, says_why=q.is_read)
     check_parallel(facts, sizes | {"accelerators": cluster.size}, o)
@@ -208,6 +208,18 @@ def media_tokens(model: Model, o: TrainingOptions) -> int:
 
     media = media_of(model, o)
     return media.tokens if media else 0
+
+
+def rollout_length(model: Model, o: TrainingOptions) -> int | None:
+    """Tokens of a sequence of an objective that generates, where nobody says them: prompt and longest completion, else
+    the usual ones beside the images or the video. None: as of text that is there.
+    """
+    media = media_tokens(model, o)
+    stated = stated_length(o, media)
+    if stated is not None or not media or o.sequence_length is not None or not generates(o.objective or "sft"):
+        return stated
+    length = _usual_length(model) + media
+    return min(length, model.context) if model.context else length
 
 
 def _recipe(runtime: TrainingRuntime, usual: str, why: str, o: TrainingOptions, q: Question) -> Recipe:
@@ -355,6 +367,11 @@ def _sequence_length(model: Model, stated: int | None, o: TrainingOptions, q: Qu
         usual, origin, why = stated, "default", "prompt_length + max_completion_length"
         if o.images is not None or o.video_seconds is not None:
             why = "prompt_length + tokens of images or video + max_completion_length"
+        if o.max_completion_length is None:
+            why = Message(
+                "{default_sequence_length} tokens of text, and those of images or video",
+                default_sequence_length=_usual_length(model),
+            )
     length = q.take("sequence_length", o.sequence_length, usual, origin, why)
     check_positions(model, length, "sequence_length")
     if q.is_read and model.context and length > model.context:

@@ -65,8 +65,8 @@ def usual_prompt(sequence_length: int) -> int:
 
 
 def stated_length(o: TrainingOptions, media: int = 0) -> int | None:
-    """The sequence that prompt and longest completion make, where they are said and the sequence is not. `media`: tokens
-    of the prompt's images or video, which come on top of its text.
+    """The sequence that prompt and longest completion make, where they are said and the sequence is not. `media`:
+    tokens of the prompt's images or video, which come on top of its text.
     """
     if o.sequence_length is not None or o.max_completion_length is None or not generates(o.objective or "sft"):
         return None
