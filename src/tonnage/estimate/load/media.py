@@ -43,8 +43,8 @@ def with_media(model: Model, options: ServingOptions, load: LoadOptions) -> Serv
     if load.images is not None:
         media = images_asked(model, load.images, load.image_size or USUAL_SIZE)
     if load.video_seconds is not None:
-        seconds = duration("video_seconds", load.video_seconds) or 0.0
-        media = with_video(model, media, seconds, load.video_fps, load.image_size or USUAL_SIZE)
+        length = duration("video_seconds", load.video_seconds) or 0.0
+        media = with_video(model, media, length, load.video_fps, load.image_size or USUAL_SIZE)
     seconds = duration("audio_seconds", load.audio_seconds)
     if seconds is not None:
         media = replace(media, audio_seconds=seconds, audio=_of_sounds(model, seconds))
