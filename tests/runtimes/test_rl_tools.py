@@ -76,6 +76,11 @@ def test_with_none_that_generate_apart_a_tool_takes_turns():
     assert (value(answer, "on"), value(answer, "async_steps")) == ("8xH100-SXM-80GB", 0)
 
 
+def test_sizes_that_need_the_whole_machine_keep_it():
+    answer = train("slime", tensor_parallel_size=2, data_parallel_size=4)
+    assert (value(answer, "on"), value(answer, "rollout_accelerators")) == ("8xH100-SXM-80GB", 0)
+
+
 def test_a_comparison_counts_and_pays_a_divided_machine_once():
     asked = {"model": MODEL, "on": "8xH100-SXM-80GB", "runtime": "slime", **SAID, "price_per_accelerator_hour": 2.0}
     axes = [axis(name, [value]) for name, value in asked.items()]

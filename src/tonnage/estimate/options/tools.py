@@ -1,6 +1,6 @@
 """A run that names a tool, such as axolotl: the options on its runtime, with the tool's own defaults."""
 
-from math import sqrt
+from math import prod, sqrt
 from typing import Any
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from tonnage.runtimes.parts.tool import Tool
 from tonnage.runtimes.parts.tools import names_version, peft_targets, runtime_needed, runtime_of, tool_named
 from tonnage.spec import Cluster
 
+SIZES = ("tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size", "data_parallel_size")
 ADAPTERS = ("lora", "dora", "qlora")
 
 
@@ -85,7 +86,8 @@ def _without_version(tool: Tool, runtime: str, o: TrainingOptions) -> TrainingOp
 
 def divided(cluster: Cluster, o: TrainingOptions) -> tuple[Cluster, TrainingOptions]:
     """The machine that trains, and the options with the accelerators that generate apart: half of the machine, where
-    the tool generates apart or steps overlap, and nobody says how many do. As they are where they take turns.
+    the tool generates apart or steps overlap, and nobody says how many do. As they are where they take turns, and where
+    stated sizes of parallelism need more than that half.
     """
     if o.rollout_accelerators is not None or cluster.size < 2 or not generates(o.objective or "sft"):
         return cluster, o
@@ -95,12 +97,12 @@ def divided(cluster: Cluster, o: TrainingOptions) -> tuple[Cluster, TrainingOpti
     if (o.rollout_engine or usual_engine(o.objective or "")) == OWN_GENERATE:
         return cluster, o
     if cluster.num_nodes > 1:
-        nodes = cluster.num_nodes // 2
-        apart = nodes * cluster.accelerators_per_node
-        return replace(cluster, num_nodes=cluster.num_nodes - nodes), replace(o, rollout_accelerators=apart)
-    apart = cluster.accelerators_per_node // 2
-    left = cluster.accelerators_per_node - apart
-    return replace(cluster, accelerators_per_node=left), replace(o, rollout_accelerators=apart)
+        train = replace(cluster, num_nodes=cluster.num_nodes - cluster.num_nodes // 2)
+    else:
+        train = replace(cluster, accelerators_per_node=cluster.size - cluster.size // 2)
+    if train.size % prod(getattr(o, name) or 1 for name in SIZES):
+        return cluster, o
+    return train, replace(o, rollout_accelerators=cluster.size - train.size)
 
 
 def note_divided(whole: Cluster, cluster: Cluster, o: TrainingOptions, question: Question) -> None:
