@@ -157,6 +157,14 @@ def test_the_search_keeps_the_pictures():
     assert found.plans[0].answer.question["image_tokens"].value == PATCHES // 4
 
 
+def test_frames_are_shrunk_and_counted_as_llama_factory_does():
+    """LLaMA-Factory, hparams/model_args.py: video_max_pixels 256 * 256, video_fps 2.0, video_maxlen 128."""
+    asked = {"runtime": "llama-factory", "advice": False, "as_is": True, "sequence_length": 16384}
+    answer = tonnage.train(VLM, on="8xh100", video_seconds="300s", **asked)
+    assert (value(answer, "image_size"), value(answer, "video_frames")) == ("256x256", 128)
+    assert value(tonnage.train(VLM, on="8xh100", video_seconds="8s", **asked), "video_frames") == 16
+
+
 def test_larger_pictures_are_shrunk_as_easyr1_does():
     """EasyR1, examples/config.yaml: max_pixels 4194304."""
     assert value(train(images=1, image_size="4000x3000", runtime="easyr1"), "image_size") == "2364x1773"

@@ -13,11 +13,13 @@ from tonnage.estimate.step.rollout_options import OWN_GENERATE, generates, usual
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.kernel.registry import letters_of
+from tonnage.question.amounts import duration
 from tonnage.runtimes import has_training_runtime, training_runtime
 from tonnage.runtimes.parts.tool import Tool
 from tonnage.runtimes.parts.tools import names_version, peft_targets, runtime_needed, runtime_of, tool_named
 from tonnage.spec import Cluster
 
+USUAL_FPS = 2.0  # frames a second of LLaMA-Factory, hparams/model_args.py: video_fps
 SIZES = ("tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size", "data_parallel_size")
 ADAPTERS = ("lora", "dora", "qlora")
 
@@ -122,17 +124,25 @@ def note_divided(whole: Cluster, cluster: Cluster, o: TrainingOptions, question:
 
 
 def _shrunk(tool: Tool, o: TrainingOptions) -> str:
-    """The size to which the tool shrinks images; empty where it leaves them (LLaMA-Factory, data/mm_plugin.py:
-    _preprocess_image).
+    """The size to which the tool shrinks images or frames of a video; empty where it leaves them (LLaMA-Factory,
+    data/mm_plugin.py: _preprocess_image).
     """
-    if o.images is None or not tool.image_pixels:
+    most = _most_pixels(tool, o)
+    if not most:
         return ""
     from tonnage.estimate.media import USUAL_SIZE  # most runs are on text
     from tonnage.estimate.media.asked import image_sides
 
     width, height = image_sides(o.image_size or USUAL_SIZE)
-    factor = sqrt(tool.image_pixels / (width * height))
+    factor = sqrt(most / (width * height))
     return f"{int(width * factor)}x{int(height * factor)}" if factor < 1 else ""
+
+
+def _most_pixels(tool: Tool, o: TrainingOptions) -> int:
+    """Pixels to which the tool shrinks what the sequences hold; 0: there is no limit, or text alone."""
+    if o.images is not None:
+        return tool.image_pixels
+    return tool.video_pixels if o.video_seconds is not None else 0
 
 
 def note_tool(run: RunOfTool, runtime: str, question: Question) -> None:
@@ -146,12 +156,12 @@ def note_tool(run: RunOfTool, runtime: str, question: Question) -> None:
     question.put("runtime", given.value, "given", run.tool.shown)
     for sentence in reversed(tool_notes(run, runtime)):
         question.warn(sentence, first=True)
-    if run.tool.image_pixels and run.options.images is not None:
+    if most := _most_pixels(run.tool, run.options):
         question.warn(
             Message(
                 "{tool} shrinks images to {most:,} pixels at most: they are of {size} here.",
                 tool=run.tool.shown,
-                most=run.tool.image_pixels,
+                most=most,
                 size=question.entries["image_size"].value,
             )
         )
@@ -186,6 +196,10 @@ def _defaults(tool: Tool, runtime: str, model: Model, cluster: Cluster, o: Train
     found = tool.settings(runtime, o.method, is_quantised=is_quantised, tensor=o.tensor_parallel_size)
     if tool.freezes_tower and o.method in (None, "full") and any(branch.kind == "vision" for branch in model.branches):
         found["vision_tower"] = "frozen"
+    if tool.video_frames and o.video_seconds is not None:
+        seconds = duration("video_seconds", o.video_seconds) or 0.0
+        if seconds * USUAL_FPS > tool.video_frames:
+            found["video_fps"] = tool.video_frames / seconds
     if tool.data_loader_workers:
         found["data_loader_workers"] = tool.data_loader_workers
     if o.method in ADAPTERS:

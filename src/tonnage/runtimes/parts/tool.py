@@ -42,6 +42,9 @@ class Tool(Struct, frozen=True, kw_only=True):
     freezes_tower: bool = False
     #: Pixels to which it shrinks larger images before the model's own processor; 0: none.
     image_pixels: int = 0
+    #: Pixels to which it shrinks larger frames of a video, and frames that it takes at most; 0: no limit of its own.
+    video_pixels: int = 0
+    video_frames: int = 0
     #: Rank of adapters; 0: no default of its own.
     lora_rank: int = 0
     #: Whether adapters have dropout.

@@ -51,6 +51,8 @@ LLAMA_FACTORY = Tool(
     keeps_base_narrow=True,
     freezes_tower=True,  # hparams/finetuning_args.py: freeze_vision_tower, freeze_multi_modal_projector
     image_pixels=768 * 768,  # hparams/model_args.py: image_max_pixels
+    video_pixels=256 * 256,  # the same: video_max_pixels
+    video_frames=128,  # the same: video_maxlen, of video_fps 2.0
     lora_rank=8,
     expands_on=("ddp",),
 )
