@@ -120,3 +120,11 @@ def test_an_unknown_name_lists_the_tools_of_reinforcement_learning():
         train("zzzzz")
     with pytest.raises(UnknownName, match="Did you mean 'areal'"):
         train("areall")
+
+
+def test_a_search_of_a_tool_whose_steps_overlap_tries_engines_of_their_own_alone():
+    """AReaL, examples/math/gsm8k_grpo.yaml: max_head_offpolicyness 2."""
+    asked = {**SAID, "global_batch_size": 64, "top": 3}
+    plans = tonnage.plan_training(MODEL, "4xh100", runtime="areal", **asked).plans
+    assert plans and all(plan.answer.question["rollout_accelerators"].value > 0 for plan in plans)
+    assert {plan.answer.question["async_steps"].value for plan in plans} == {2}
