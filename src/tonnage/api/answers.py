@@ -191,7 +191,7 @@ def train(
       budget [USD]: money that may be spent, such as 100k: how many tokens does it buy?
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
       price_per_accelerator_hour [USD]: price of one accelerator for one hour
-    All 148 options: `print(tonnage.options("train"))`.
+    All 150 options: `print(tonnage.options("train"))`.
 
     Returns an Answer: `fits`; `memory` [bytes] of the fullest GPU and its parts; `step_time` [seconds]; `run` (MFU,
     tokens/s, the whole run); `bill` [USD, joules]; `advice`; `to_dict()` is the document of `--json`.

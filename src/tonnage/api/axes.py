@@ -77,6 +77,8 @@ class Axes(TypedDict, total=False):
     trainable_layers: int | Sequence[int | None] | None
     images: int | Sequence[int | None] | None
     image_size: str | Sequence[str | None] | None
+    video_seconds: float | str | Sequence[float | str | None] | None
+    video_fps: float | Sequence[float | None] | None
     vision_tower: str | Sequence[str | None] | None
     first_stage_layers: int | Sequence[int | None] | None
     last_stage_layers: int | Sequence[int | None] | None
@@ -191,8 +193,6 @@ class Axes(TypedDict, total=False):
     host_bandwidth: float | str | Sequence[float | str | None] | None
     input_tokens: int | Sequence[int | None] | None
     output_tokens: int | Sequence[int | None] | None
-    video_seconds: float | str | Sequence[float | str | None] | None
-    video_fps: float | Sequence[float | None] | None
     documents: int | Sequence[int | None] | None
     audio_seconds: float | str | Sequence[float | str | None] | None
     request_rate: float | Sequence[float | None] | None

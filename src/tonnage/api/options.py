@@ -134,7 +134,9 @@ class TrainOptions(TypedDict, total=False):
     and online-dpo, 1 with ppo and gkd
     """
     prompt_length: int | None
-    """mean tokens of a prompt, with an objective that generates [tokens]; default: 512, at most half of the sequence"""
+    """mean tokens of a prompt without images and video, with an objective that generates [tokens]; default: 512, at
+    most half of the sequence
+    """
     max_completion_length: int | None
     """tokens at which a completion is cut, with an objective that generates [tokens]; default: what the sequence
     leaves beside the prompt
@@ -212,11 +214,19 @@ class TrainOptions(TypedDict, total=False):
     trainable_layers: int | None
     """layers that train with method freeze, from the last [layers]; default: 2"""
     images: int | None
-    """images of each sequence; their tokens are among those of --sequence-length, by the model's own rule [images];
-    default: none
+    """images of each sequence; their tokens are among those of --sequence-length, by the model's own rule; of each
+    prompt with an objective that generates, on top of --prompt-length [images]; default: none
     """
     image_size: str | None
-    """pixels of each image, width x height, such as 1920x1080 [WxH]; default: 1024x1024"""
+    """pixels of each image or of each frame of a video, width x height, such as 1920x1080 [WxH]; default: 1024x1024"""
+    video_seconds: float | str | None
+    """video of each sequence, such as 60s, of frames of --image-size, instead of --images; its tokens as those of
+    images [time]; default: none
+    """
+    video_fps: float | None
+    """frames a second that the model sees of the video [frames/s]; default: the processor's: 2 of Qwen-VL and
+    GLM-4V, 32 frames in all of others
+    """
     vision_tower: str | None
     """whether the vision tower and its projector train or are frozen; default: trained with method full, frozen with
     others; frozen by LLaMA-Factory and ms-swift
@@ -546,13 +556,7 @@ class ServeOptions(MachineOptions, total=False):
     images: int | None
     image_size: str | None
     video_seconds: float | str | None
-    """video of each request, such as 60s, of frames of --image-size; its tokens come on top of --input-tokens, by
-    the model's own rule. Its sound is --audio-seconds [time]; default: none
-    """
     video_fps: float | None
-    """frames a second that the model sees of the video [frames/s]; default: the processor's: 2 of Qwen-VL and
-    GLM-4V, 32 frames in all of others
-    """
     documents: int | None
     """documents to embed, pairs to score or files of speech to write down, such as 10M: time and price of all
     [documents]
@@ -671,8 +675,6 @@ class AnyOptions(TrainOptions, total=False):
     host_bandwidth: float | str | None
     input_tokens: int | None
     output_tokens: int | None
-    video_seconds: float | str | None
-    video_fps: float | None
     documents: int | None
     audio_seconds: float | str | None
     request_rate: float | None

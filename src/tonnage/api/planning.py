@@ -184,7 +184,7 @@ def plan_training(
       budget [USD]: money that may be spent, such as 100k: how many tokens does it buy?
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
       price_per_accelerator_hour [USD]: price of one accelerator for one hour
-    All 153 options: `print(tonnage.options("plan_training"))`.
+    All 155 options: `print(tonnage.options("plan_training"))`.
 
     Returns TrainingPlans: `plans`, the best first, each with its `answer`; `best`; `rows()` and `frame()`. Raises
     TonnageError: as `train`.

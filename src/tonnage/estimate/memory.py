@@ -224,7 +224,7 @@ class Step:
         It is on the first stage alone.
         """
         plan, vision = self.plan, self.plan.vision
-        if not vision.images:
+        if not vision.sees:
             return None
         branch = next(branch for branch in self.model.branches if branch.kind == "vision")
         alone = replace(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from tonnage.kernel.errors import UnknownName, shown
-from tonnage.kernel.message import Message, listed, option_name
+from tonnage.kernel.message import Message, joined, listed, option_name
 
 T = TypeVar("T")
 LONGEST = 200  # characters of a name that are compared
@@ -57,10 +57,12 @@ def unknown(
     *,
     examples: Iterable[str] = (),
     command: str = "",
+    more: str = "",
 ) -> UnknownName:
     """The error for a name that is not among the known ones and their aliases, with the nearest of them.
 
-    Where none is near and they are too many to list: `examples` of them, and the `command` that lists all.
+    Where none is near and they are too many to list: `examples` of them, and the `command` that lists all. `more`: a
+    sentence behind the names where all are listed.
     """
     others = list(aliases)
     names = [*known, *others]
@@ -69,6 +71,7 @@ def unknown(
         hint: str = Message("Did you mean {near}?", near=listed(map(repr, near)))
     elif len(names) <= 40:
         hint = Message("Known: {names}.", names=listed(map(_as_typed, sorted(names))))
+        hint = joined(" ", (hint, more)) if more else hint
     elif command:
         count = len(names) - len(others)
         hint = Message(

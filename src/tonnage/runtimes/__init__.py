@@ -51,7 +51,7 @@ def training_runtime(name: str, version: str = "") -> TrainingRuntime:
     if name not in TRAINING_RUNTIMES:
         _import_plug_ins()
     if name not in TRAINING_RUNTIMES:
-        raise _no_training_runtime(name)
+        raise no_training_runtime(name)
     newest = TRAINING_RUNTIMES[name]
     if not newest.older or not version:
         return newest  # a runtime that asks its version itself has one entry here
@@ -60,8 +60,10 @@ def training_runtime(name: str, version: str = "") -> TrainingRuntime:
     return newest.older[version]
 
 
-def _no_training_runtime(name: str) -> TonnageError:
-    """The error for a name of no runtime: of a tool that runs on one, which; else with the nearest names."""
+def no_training_runtime(name: str, *, generates: bool = False) -> TonnageError:
+    """The error for a name of no runtime: of a tool that runs on one, which; else with the nearest names, or with all
+    runtimes and tools. `generates`: tools of reinforcement learning alone.
+    """
     from tonnage.runtimes.parts.tools import TOOLS, runtime_needed, tool_named
 
     tool = tool_named(name)
@@ -70,7 +72,11 @@ def _no_training_runtime(name: str) -> TonnageError:
     known = training_runtimes()
     if "-" not in name:  # a typing error in "megatron" is not meant for one of its variants
         known = tuple(each for each in known if not _variant(each))
-    return unknown("training runtime", name, known, () if nearest(name, known) or not nearest(name, TOOLS) else TOOLS)
+    near_tool = not nearest(name, known) and nearest(name, TOOLS)
+    tools = sorted(each.name for each in TOOLS.values() if each.rollout_ranks or not generates)
+    of_learning = Message("Tools of reinforcement learning that run on them: {tools}.", tools=listed(tools))
+    more = of_learning if generates else Message("Tools that run on them: {tools}.", tools=listed(tools))
+    return unknown("training runtime", name, known, TOOLS if near_tool else (), more=more)
 
 
 def has_training_runtime(name: str) -> bool:

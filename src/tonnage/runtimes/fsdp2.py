@@ -47,6 +47,7 @@ NEWEST = TrainingRuntime(
     flavours={PEFT_CODE: "eager"},
     makes_on_accelerator=True,
     takes_objectives=True,
+    packs_completions=True,  # as veRL, NeMo RL and SkyRL do with it
     selective_op=True,
     launch_program="options of torchtitan's run_train.sh, beside its --module and --config.",
     trl_config="fsdp2",

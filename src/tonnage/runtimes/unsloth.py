@@ -4,6 +4,7 @@ transformers' Trainer.
 
 from msgspec.structs import replace
 
+from tonnage.kernel.message import Message
 from tonnage.runtimes import training_runtime
 from tonnage.runtimes.parts.base import TRAINING_RUNTIMES
 from tonnage.runtimes.parts.fused import UNSLOTH
@@ -23,6 +24,11 @@ TRAINING_RUNTIMES.add(
         listed=8,
         on_several=None,
         takes_objectives=False,
+        # unsloth-zoo, unsloth_zoo/vllm_utils.py: the adapters' base and the engine's weights are the same tensors
+        why_alone=Message(
+            "Unsloth's GRPO shares its weights with its engine, of which no published run says the memory. The "
+            "nearest is {--runtime} trl with {--method} lora."
+        ),
         launch_program="",
         launch_words={},
         trl_config="",

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from tonnage.formulas.run import accelerators_of_plan, tokens_per_step
 from tonnage.kernel.formula import Number
+from tonnage.spec.media import Media
 from tonnage.spec.plan import Plan, StatedLinks
 
 AttentionKernel = Literal[
@@ -53,18 +54,26 @@ class Tuning(Struct, frozen=True, kw_only=True):
 
 
 class Vision(Struct, frozen=True, kw_only=True):
-    """Images of each sequence, and what the vision tower sees of them: `image_sequences` of `image_patches` each, of
-    which none attends to another; `image_rows` of them pass its projector and are tokens of the sequence.
+    """Images of each sequence, or the frames of its video, and what the vision tower sees of them: `image_sequences`
+    of `image_patches` each, of which none attends to another; `image_rows` of them pass its projector and are tokens
+    of the sequence.
     """
 
+    #: The images or the video, as a request of the served model holds them; None: text alone.
+    media: Media | None = None
     images: int = 0
-    #: Tokens that all images take of a sequence.
+    #: Tokens that all images, or the video, take of a sequence.
     image_tokens: int = 0
     image_sequences: int = 0
     image_patches: int = 0
     image_rows: int = 0
     #: Whether the tower and its projector train where all else does: trained or frozen.
     vision_tower: str = "trained"
+
+    @property
+    def sees(self) -> bool:
+        """Whether sequences hold more than text."""
+        return bool(self.image_sequences)
 
 
 class PostTraining(Struct, frozen=True, kw_only=True):

@@ -121,8 +121,8 @@ def test_what_is_not_estimated_is_refused():
         train("llama-3.2-11b-vision-instruct", images=1)
     with pytest.raises(MissingDatum, match="tower of convolutions"):
         train("gemma-3n-e4b", images=1)
-    with pytest.raises(InvalidPlan, match="objective sft"):
-        train(images=1, objective="grpo")
+    with pytest.raises(InvalidPlan, match="objective sft, dpo"):
+        train(images=1, objective="contrastive")
     with pytest.raises(NotApplicable, match="image_size"):
         train(image_size="640x480")
     with pytest.raises(InvalidPlan, match="trained or frozen"):

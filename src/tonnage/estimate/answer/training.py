@@ -24,6 +24,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.run.checkpoint import checkpoint_bytes, disks, saved_bytes
 from tonnage.estimate.site.terms import calibration_note
 from tonnage.estimate.step.method import model_flops
+from tonnage.estimate.step.rollout_options import generates
 from tonnage.kernel.errors import NotApplicable
 from tonnage.kernel.formula import Number
 from tonnage.kernel.message import Message, option_name
@@ -58,6 +59,8 @@ def train(
     if model.family == "tensors":
         raise needs_family(model, "the memory of training")
     _check_run(run)
+    whole = cluster
+    cluster, options = _divided(cluster, options)
     question = about(model, cluster, advise, choose)
     plan = training_plan(model, cluster, options, question)
     if choose is not None:
@@ -77,7 +80,8 @@ def train(
         usable_bytes(cluster, reserve_bytes, question)
         memory = training_memory(model, plan, cluster)
     fullest = memory.fullest
-    if not plan.vision.images:
+    _note_divided(whole, cluster, options, question)
+    if not plan.vision.sees:
         warn_of_towers(model, question)
     warn_of_training(model, plan, memory, usable, question)
     host = host_memory(model, plan, cluster, memory)
@@ -133,6 +137,23 @@ def train(
         band=band.around(memory.memory.value) if band else None,
         band_of_others=others.around(memory.memory.value) if others else None,
     )
+
+
+def _divided(cluster: Cluster, options: TrainingOptions) -> tuple[Cluster, TrainingOptions]:
+    """The machine that trains, and the options: part of it may generate apart."""
+    if options.rollout_accelerators is not None or not generates(options.objective or "sft"):
+        return cluster, options
+    from tonnage.estimate.options.tools import divided  # most runs generate nothing
+
+    return divided(cluster, options)
+
+
+def _note_divided(whole: Cluster, cluster: Cluster, options: TrainingOptions, question: Question) -> None:
+    """Say how the machine was divided, where the user did not."""
+    if cluster is not whole:
+        from tonnage.estimate.options.tools import note_divided
+
+        note_divided(whole, cluster, options, question)
 
 
 def _chosen(

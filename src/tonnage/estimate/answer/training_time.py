@@ -177,6 +177,11 @@ def _note_rollouts(step: "PostTrainingStep", question: Question) -> None:
                 )
             )
         question.warn(Message("rewards by code and judges are not in the time."))
+        if plan.vision.sees:
+            question.warn(
+                "the time in which the host decodes, resizes and cuts images and sounds is not counted: no source "
+                "gives it."
+            )
         return
     question.warn(
         Message(

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.estimate.load.options import USUAL, lengths, media_tokens
 from tonnage.estimate.media import USUAL_SIZE
-from tonnage.estimate.media.asked import check_tower, has_tower, image_sides, images_asked
+from tonnage.estimate.media.asked import check_tower, images_asked, with_video
 from tonnage.estimate.media.sounds import SOUND_RULES
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, MissingDatum, NotApplicable, shown
@@ -14,9 +14,7 @@ from tonnage.question.amounts import duration
 from tonnage.question.subjects.load import LoadOptions
 from tonnage.spec import Encoded, Media
 
-LONGEST_SOUND = LONGEST_VIDEO = 86_400  # seconds: a day
-FASTEST = 60  # frames a second
-KNOWN_VIDEOS = "Qwen2-VL, 2.5-VL, 3-VL, 3.5, Omni; InternVL; LLaVA-OneVision; Gemma 4; GLM-4.1V, GLM-4.5V"
+LONGEST_SOUND = 86_400  # seconds: a day
 KNOWN_SOUNDS = "Qwen2-Audio, Qwen2.5-Omni, Qwen3-Omni, Voxtral, Gemma 3n, Gemma 4, Phi-4-multimodal"
 
 
@@ -45,7 +43,8 @@ def with_media(model: Model, options: ServingOptions, load: LoadOptions) -> Serv
     if load.images is not None:
         media = images_asked(model, load.images, load.image_size or USUAL_SIZE)
     if load.video_seconds is not None:
-        media = _with_video(model, media, load)
+        length = duration("video_seconds", load.video_seconds) or 0.0
+        media = with_video(model, media, length, load.video_fps, load.image_size or USUAL_SIZE)
     seconds = duration("audio_seconds", load.audio_seconds)
     if seconds is not None:
         media = replace(media, audio_seconds=seconds, audio=_of_sounds(model, seconds))
@@ -71,52 +70,6 @@ def _check_owners(load: LoadOptions) -> None:
             "video_fps",
             ("video_seconds",),
         )
-
-
-def _with_video(model: Model, media: Media, load: LoadOptions) -> Media:
-    from tonnage.estimate.media.videos import VIDEO_RULES, WITHOUT_VIDEO  # most requests hold none
-
-    seconds, fps = duration("video_seconds", load.video_seconds) or 0.0, load.video_fps
-    if not 0 < seconds <= LONGEST_VIDEO:
-        raise InvalidInput(
-            "{@video_seconds} must be more than 0 and at most {most:,}. Got {seconds:g}.",
-            most=LONGEST_VIDEO,
-            seconds=seconds,
-        )
-    if fps is not None and not 0 < fps <= FASTEST:
-        raise InvalidInput("{@video_fps} must be more than 0 and at most {most}. Got {fps:g}.", most=FASTEST, fps=fps)
-    width, height = image_sides(load.image_size or USUAL_SIZE)
-    if not has_tower(model, "vision") or model.architecture in WITHOUT_VIDEO:
-        raise InvalidInput(
-            "{model} takes no video: leave out {@video_seconds}, or name a model that does, such as "
-            "qwen2.5-vl-7b-instruct. Described are {known}.",
-            model=model.name,
-            known=KNOWN_VIDEOS,
-        )
-    rule = VIDEO_RULES.get(model.architecture)
-    if rule is None:
-        raise MissingDatum(
-            "how many tokens {architecture} makes of a video is not described: give its prompt with {@input_tokens} "
-            "alone. Described are {known}.",
-            architecture=model.architecture or model.name,
-            known=KNOWN_VIDEOS,
-        )
-    if fps is not None and not rule.sampled:
-        raise InvalidInput(
-            "{@video_fps}: the processor of {model} takes {frames} frames of every video. Leave it out.",
-            model=model.name,
-            frames=rule.usual,
-        )
-    frames = rule.frames_of(seconds, fps)
-    return replace(
-        media,
-        width=width,
-        height=height,
-        video_seconds=seconds,
-        video_fps=fps or 0.0,
-        video_frames=frames,
-        video=rule.encode(model, frames, seconds, height, width),
-    )
 
 
 def _of_sounds(model: Model, seconds: float) -> Encoded:

@@ -2,6 +2,8 @@
 
 import re
 
+from msgspec.structs import replace
+
 from tonnage.architectures import Model
 from tonnage.estimate.media.images import image_rule
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
@@ -10,6 +12,9 @@ from tonnage.spec import Media
 LARGEST_SIDE = 65_535  # of JPEG
 MOST_IMAGES = 100_000
 STEEPEST = 200  # smart_resize of Qwen2-VL refuses images that are longer for their width
+LONGEST_VIDEO = 86_400  # seconds: a day
+FASTEST = 60  # frames a second
+KNOWN_VIDEOS = "Qwen2-VL, 2.5-VL, 3-VL, 3.5, Omni; InternVL; LLaVA-OneVision; Gemma 4; GLM-4.1V, GLM-4.5V"
 KNOWN_IMAGES = (
     "Qwen2-VL, 2.5-VL, 3-VL, 3.5, Omni; LLaVA 1.5, NeXT, OneVision; InternVL; Llama 3.2 Vision, Llama 4; Gemma 3, 3n, "
     "4; Pixtral, Mistral 3; GLM-4V; Kimi-VL, K2.5; Phi-3.5-vision, Phi-4-multimodal; MiniMax-M3"
@@ -39,6 +44,54 @@ def images_asked(model: Model, images: int, text: str) -> Media:
             images=images,
         )
     return Media(images=images, width=width, height=height, image=rule(model, height, width))
+
+
+def with_video(model: Model, media: Media, seconds: float, fps: float | None, text: str) -> Media:
+    """The media with a video of so many seconds, of frames of the size that `text` says, by the model's own rule;
+    InvalidInput or MissingDatum where it takes none, or where its rule is not known. `fps`: None: the processor's own.
+    """
+    from tonnage.estimate.media.videos import VIDEO_RULES, WITHOUT_VIDEO  # most requests hold none
+
+    if not 0 < seconds <= LONGEST_VIDEO:
+        raise InvalidInput(
+            "{@video_seconds} must be more than 0 and at most {most:,}. Got {seconds:g}.",
+            most=LONGEST_VIDEO,
+            seconds=seconds,
+        )
+    if fps is not None and not 0 < fps <= FASTEST:
+        raise InvalidInput("{@video_fps} must be more than 0 and at most {most}. Got {fps:g}.", most=FASTEST, fps=fps)
+    width, height = image_sides(text)
+    if not has_tower(model, "vision") or model.architecture in WITHOUT_VIDEO:
+        raise InvalidInput(
+            "{model} takes no video: leave out {@video_seconds}, or name a model that does, such as "
+            "qwen2.5-vl-7b-instruct. Described are {known}.",
+            model=model.name,
+            known=KNOWN_VIDEOS,
+        )
+    rule = VIDEO_RULES.get(model.architecture)
+    if rule is None:
+        raise MissingDatum(
+            "how many tokens {architecture} makes of a video is not described: give its prompt with {@input_tokens} "
+            "alone. Described are {known}.",
+            architecture=model.architecture or model.name,
+            known=KNOWN_VIDEOS,
+        )
+    if fps is not None and not rule.sampled:
+        raise InvalidInput(
+            "{@video_fps}: the processor of {model} takes {frames} frames of every video. Leave it out.",
+            model=model.name,
+            frames=rule.usual,
+        )
+    frames = rule.frames_of(seconds, fps)
+    return replace(
+        media,
+        width=width,
+        height=height,
+        video_seconds=seconds,
+        video_fps=fps or 0.0,
+        video_frames=frames,
+        video=rule.encode(model, frames, seconds, height, width),
+    )
 
 
 def has_tower(model: Model, kind: str) -> bool:

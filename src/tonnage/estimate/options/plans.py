@@ -26,7 +26,7 @@ from tonnage.estimate.plan.validity import BATCH, CONTEXT, LOSS_CHUNKS, MICROBAT
 from tonnage.estimate.step.objective import objective_of
 from tonnage.estimate.step.pipeline_layout import said_chunks
 from tonnage.estimate.step.rollout_options import ONE_UPDATE, generates, rollout_of, rows_of_step, stated_length
-from tonnage.kernel.errors import InvalidInput, InvalidPlan
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, UnknownName
 from tonnage.kernel.message import OR, Message, joined, listed, renamed
 from tonnage.kernel.registry import unknown
 from tonnage.numerics.optimizers import optimizer
@@ -39,12 +39,14 @@ from tonnage.runtimes import (
     TrainingRuntime,
     has_training_runtime,
     model_codes,
+    no_training_runtime,
     training_runtime,
     training_runtimes,
 )
 from tonnage.spec import AttentionKernel, Cluster, PipelineLayout, Rollout, TrainingPlan, Vision
 
 DEFAULT_SEQUENCE_LENGTH = 4096
+OF_VISION = ("images", "image_size", "video_seconds", "video_fps", "vision_tower")
 LOSS = ("full", "chunked", "fused")
 RECOMPUTE = ("none", "selective", "selective-op", "full")
 IMPLEMENTATIONS = ("fused", "foreach", "for-loop")
@@ -59,6 +61,10 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
 
     run = run_of_tool(model, cluster, options)
     if run is None:
+        try:
+            training_runtime(options.runtime)
+        except UnknownName:
+            raise no_training_runtime(options.runtime, generates=generates(options.objective or "sft")) from None
         return _on_runtime(model, cluster, options, question)
     plan = _on_runtime(model, cluster, run.options, question)
     note_tool(run, plan.runtime, question)
@@ -103,10 +109,11 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         check_size(name, getattr(o, name))
     runtime = _runtime(cluster, o, q)
     o = scaled_by_recipe(runtime, o)
-    sizes = parallel_sizes(model, cluster, runtime, o.sequence_length or stated_length(o) or _usual_length(model), o, q)
+    stated = rollout_length(model, o)
+    sizes = parallel_sizes(model, cluster, runtime, o.sequence_length or stated or _usual_length(model), o, q)
     facts = facts_of(model, runtime, o, says_why=q.is_read)
     check_parallel(facts, sizes | {"accelerators": cluster.size}, o)
-    length = _sequence_length(model, o, q)
+    length = _sequence_length(model, stated, o, q)
     of_batch = sizes | {"sequence_length": length}
     check(facts, of_batch, CONTEXT)
     micro, count = _batch(facts, of_batch, o, q)
@@ -124,6 +131,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
     )
     tuning = training_method(model, runtime, recipe, o, q)
     check_base(runtime, recipe, tuning.base_weights, sizes["tensor_parallel_size"])
+    vision = _vision(model, length, tuning.method, o, q)
     return TrainingPlan.of_fields(
         sequence_length=length,
         micro_batch_size=micro,
@@ -169,9 +177,15 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         **uneven_ranks(model, runtime, sizes, o, q),
         **(own_options(request) | framework_options(model, runtime, sizes, model_code, o, q)),
         tuning=tuning,
-        vision=_vision(model, length, tuning.method, o, q),
+        vision=vision,
         post_training=(objective := objective_of(model, runtime, tuning.method, o, q)),
-        rollout=_rollout(objective.objective, runtime, of_batch | {"micro_batch_size": micro, "count": count}, o, q),
+        rollout=_rollout(
+            objective.objective,
+            runtime,
+            of_batch | {"micro_batch_size": micro, "count": count, "media": vision.image_tokens},
+            o,
+            q,
+        ),
         **offload,
         **own_sharding_options(request),
     )
@@ -179,11 +193,33 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
 
 def _vision(model: Model, length: int, method: str, o: TrainingOptions, q: Question) -> Vision:
     """Images of each sequence, and whether the vision tower trains."""
-    if o.images is None and o.image_size is None and o.vision_tower is None:
+    if all(getattr(o, name) is None for name in OF_VISION):
         return Vision()
     from tonnage.estimate.options.vision import vision_of  # most runs are on text
 
     return vision_of(model, length, method, o, q)
+
+
+def media_tokens(model: Model, o: TrainingOptions) -> int:
+    """Tokens of the images or the video of a sequence."""
+    if o.images is None and o.video_seconds is None:
+        return 0
+    from tonnage.estimate.options.vision import media_of  # most runs are on text
+
+    media = media_of(model, o)
+    return media.tokens if media else 0
+
+
+def rollout_length(model: Model, o: TrainingOptions) -> int | None:
+    """Tokens of a sequence of an objective that generates, where nobody says them: prompt and longest completion, else
+    the usual ones beside the images or the video. None: as of text that is there.
+    """
+    media = media_tokens(model, o)
+    stated = stated_length(o, media)
+    if stated is not None or not media or o.sequence_length is not None or not generates(o.objective or "sft"):
+        return stated
+    length = _usual_length(model) + media
+    return min(length, model.context) if model.context else length
 
 
 def _recipe(runtime: TrainingRuntime, usual: str, why: str, o: TrainingOptions, q: Question) -> Recipe:
@@ -221,7 +257,8 @@ def _rollout(
     if not generates(objective):
         return Rollout()
     batch = sizes["micro_batch_size"] * sizes["count"] * sizes["data_parallel_size"]
-    return rollout_of(objective, runtime, sizes["sequence_length"], sizes["micro_batch_size"], batch, o, q)
+    length, micro = sizes["sequence_length"], sizes["micro_batch_size"]
+    return rollout_of(objective, runtime, length, micro, batch, o, q, sizes["media"])
 
 
 def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
@@ -279,11 +316,9 @@ def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRunti
 def _of_version(newest: TrainingRuntime, wanted: str) -> TrainingRuntime:
     """The version that the user names, whole ("torchtitan 0.1.0") or by a part ("0.1", "2024")."""
     every = {version.version: version for version in (newest, *newest.older.values())}
-    matches = [
-        facts
-        for version, facts in every.items()
-        if wanted == version or f"{version.split()[-1]}.".startswith(f"{wanted}.")
-    ]
+    from tonnage.runtimes.parts.tools import names_version  # most runs name no version
+
+    matches = [facts for version, facts in every.items() if names_version(version, wanted)]
     if not matches:
         raise unknown(Message("version of {newest}", newest=newest.name), wanted, list(every))
     return matches[0]
@@ -317,7 +352,8 @@ def _recompute(runtime: TrainingRuntime, model_code: str, alone: bool, o: Traini
     return chosen
 
 
-def _sequence_length(model: Model, o: TrainingOptions, q: Question) -> int:
+def _sequence_length(model: Model, stated: int | None, o: TrainingOptions, q: Question) -> int:
+    """Tokens of a sequence. `stated`: those of prompt and longest completion, where these are said alone."""
     why = (
         Message(
             "the model's context, at most {default_sequence_length}", default_sequence_length=DEFAULT_SEQUENCE_LENGTH
@@ -327,8 +363,15 @@ def _sequence_length(model: Model, o: TrainingOptions, q: Question) -> int:
     )
     usual = _usual_length(model)
     origin: Origin = "model"
-    if stated := stated_length(o):
+    if stated:
         usual, origin, why = stated, "default", "prompt_length + max_completion_length"
+        if o.images is not None or o.video_seconds is not None:
+            why = "prompt_length + tokens of images or video + max_completion_length"
+        if o.max_completion_length is None:
+            why = Message(
+                "{default_sequence_length} tokens of text, and those of images or video",
+                default_sequence_length=_usual_length(model),
+            )
     length = q.take("sequence_length", o.sequence_length, usual, origin, why)
     check_positions(model, length, "sequence_length")
     if q.is_read and model.context and length > model.context:

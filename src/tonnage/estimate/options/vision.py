@@ -1,58 +1,120 @@
-"""Images of the sequences of a training run, and whether the vision tower trains."""
+"""Images or a video in the sequences of a training run, and whether the vision tower trains."""
 
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.media import USUAL_SIZE
-from tonnage.estimate.media.asked import check_tower, has_tower, images_asked
+from tonnage.estimate.media.asked import check_tower, has_tower, images_asked, with_video
 from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step.rollout_options import generates
 from tonnage.kernel.errors import InvalidPlan, MissingDatum, NotApplicable, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 from tonnage.ops import Convolution
-from tonnage.spec import Vision
+from tonnage.question.amounts import duration
+from tonnage.spec import Media, Vision
 
 STATES = ("trained", "frozen")
+# Each row of an update has the images of its prompt, and the tower runs for each: TRL, trl/trainer/grpo_trainer.py and
+# dpo_trainer.py (pixel_values of every row); veRL, verl/workers/actor/dp_actor.py (multi_modal_inputs of every row).
+ABLE = ("sft", "dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo")
+UNABLE = ("distillation", "gkd", "contrastive")
+
+
+def media_of(model: Model, o: TrainingOptions) -> Media | None:
+    """The images or the video of each sequence by the model's own rule; None: text alone."""
+    size = o.image_size or USUAL_SIZE
+    if o.images is not None and o.video_seconds is not None:
+        raise InvalidPlan(Message("training is estimated with {@images} or with {@video_seconds}: leave one out."))
+    if o.images is not None:
+        return images_asked(model, o.images, size)
+    if o.video_seconds is None:
+        return None
+    return with_video(model, Media(), duration("video_seconds", o.video_seconds) or 0.0, o.video_fps, size)
 
 
 def vision_of(model: Model, length: int, method: str, o: TrainingOptions, q: Question) -> Vision:
-    """What each sequence holds of images, checked against the model and the length of a sequence."""
+    """What each sequence holds of images or of a video, checked against the model and the length of a sequence."""
     state = _state(model, method, o, q)
-    if o.images is None:
-        if o.image_size is not None:
-            raise NotApplicable(
-                Message("{@image_size} is of {@images}: add it. Got {size}.", size=shown(o.image_size)),
-                "image_size",
-                ("images",),
-            )
+    _check_owners(o)
+    media = media_of(model, o)
+    if media is None:
         return Vision(vision_tower=state)
-    if o.objective not in (None, "sft"):
+    if o.objective in UNABLE:
         raise InvalidPlan(
-            "{@images} are estimated with {@objective} sft. Got {objective}: leave one out.", objective=o.objective
+            "{@images} and {@video_seconds} are estimated with {@objective} {able}. Got {objective}: leave one out.",
+            able=listed(ABLE),
+            objective=o.objective,
         )
-    media = images_asked(model, o.images, o.image_size or USUAL_SIZE)
     _check_counted(model)
-    image = media.image
-    assert image is not None
-    if media.image_tokens >= length:
-        raise InvalidPlan(
-            "{@images}: {images} images of {tokens:,} tokens leave no text in a sequence of {length:,} tokens. "
-            "Nearest: {most}.",
-            images=media.images,
-            tokens=image.tokens,
-            length=length,
-            most=(length - 1) // image.tokens,
-        )
-    size = f"{media.width}x{media.height}"
-    q.put("images", media.images, "given")
-    q.put("image_size", size, "default" if o.image_size is None else "given")
-    q.put("image_tokens", media.image_tokens, "model", image.why)
+    _check_room(media, length, 2 if generates(o.objective or "sft") else 1)
+    _note(media, o, q)
+    seen = media.image or media.video
+    assert seen is not None
+    items = media.images if media.image else 1
     return Vision(
+        media=media,
         images=media.images,
-        image_tokens=media.image_tokens,
-        image_sequences=media.images * image.sequences,
-        image_patches=image.patches,
-        image_rows=media.images * image.rows,
+        image_tokens=media.tokens,
+        image_sequences=items * seen.sequences,
+        image_patches=seen.patches,
+        image_rows=items * seen.rows,
         vision_tower=state,
     )
+
+
+def _check_owners(o: TrainingOptions) -> None:
+    """Sizes and rates of what no sequence holds are refused."""
+    if o.image_size is not None and o.images is None and o.video_seconds is None:
+        raise NotApplicable(
+            Message(
+                "{@image_size} is of {@images} and {@video_seconds}: add one. Got {size}.", size=shown(o.image_size)
+            ),
+            "image_size",
+            ("images", "video_seconds"),
+        )
+    if o.video_fps is not None and o.video_seconds is None:
+        raise NotApplicable(
+            Message("{@video_fps} is of {@video_seconds}: add it. Got {fps:g}.", fps=o.video_fps),
+            "video_fps",
+            ("video_seconds",),
+        )
+
+
+def _check_room(media: Media, length: int, text: int) -> None:
+    """InvalidPlan where images or the video leave no room for so many tokens of text."""
+    if media.tokens + text <= length:
+        return
+    if media.video is not None:
+        raise InvalidPlan(
+            "{frames:,} frames of a video take {tokens:,} tokens, and leave no text in a sequence of {length:,} "
+            "tokens: give a shorter video, a smaller {@image_size} or {@video_fps}, or a longer {@sequence_length}.",
+            frames=media.video_frames,
+            tokens=media.tokens,
+            length=length,
+        )
+    assert media.image is not None
+    raise InvalidPlan(
+        "{@images}: {images} images of {tokens:,} tokens leave no text in a sequence of {length:,} tokens. "
+        "Nearest: {most}.",
+        images=media.images,
+        tokens=media.image.tokens,
+        length=length,
+        most=max(length - text, 0) // media.image.tokens,
+    )
+
+
+def _note(media: Media, o: TrainingOptions, q: Question) -> None:
+    """What a sequence holds beside text, with its tokens and how they come about."""
+    if media.image is not None:
+        q.put("images", media.images, "given")
+    q.put("image_size", f"{media.width}x{media.height}", "default" if o.image_size is None else "given")
+    if media.image is not None:
+        q.put("image_tokens", media.image_tokens, "model", media.image.why)
+    if media.video is not None:
+        q.put("video_seconds", media.video_seconds, "given")
+        if o.video_fps:
+            q.put("video_fps", o.video_fps, "given")
+        q.put("video_frames", media.video_frames, "model")
+        q.put("video_tokens", media.video_tokens, "model", media.video.why)
 
 
 def _check_counted(model: Model) -> None:
@@ -74,7 +136,8 @@ def _check_counted(model: Model) -> None:
 def _state(model: Model, method: str, o: TrainingOptions, q: Question) -> str:
     """trained or frozen; of other methods than full the plan says it by these alone."""
     if o.vision_tower is None:
-        if o.images is not None and has_tower(model, "vision"):
+        asked = o.images is not None or o.video_seconds is not None
+        if asked and has_tower(model, "vision"):
             usual = "trained" if method == "full" else "frozen"
             q.put("vision_tower", usual, "default", Message("method {method}", method=method))
         return "trained"

@@ -23,7 +23,7 @@ from tonnage.formulas import post_training as f
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.kernel.term import Term
 from tonnage.runtimes import ServingRuntime, serving_runtime
-from tonnage.spec import Cluster, Load, Rollout, ServingPlan, TrainingPlan
+from tonnage.spec import Cluster, Load, Media, Rollout, ServingPlan, TrainingPlan
 
 if TYPE_CHECKING:
     from tonnage.estimate.load import Simulated
@@ -68,6 +68,14 @@ class Rollouts:
     @cached_property
     def engine(self) -> ServingRuntime:
         return serving_runtime(self.rollout.rollout_engine, self.rollout.rollout_engine_version)
+
+    @cached_property
+    def media(self) -> Media | None:
+        """Images or the video of a prompt: its completions share them, and the tower sees them once where the engine
+        caches prefixes.
+        """
+        media = self.plan.vision.media
+        return media and replace(media, prompt_tokens=max(round(self.rollout.prompt_length), 1))
 
     @property
     def is_colocated(self) -> bool:
@@ -189,6 +197,7 @@ class Rollouts:
             max_num_seqs=self.rollout.rollout_max_num_seqs,
             gpu_memory_utilization=share if self.engine.share_of != "nothing" else None,
             links=self.plan.links,
+            media=self.media,
         )
 
     def _pool(self, plan: ServingPlan, memory: ServingMemory, share: float | None) -> int | None:

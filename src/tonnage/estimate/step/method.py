@@ -67,7 +67,7 @@ def model_flops(model: Model, plan: TrainingPlan, step: WalkedStep) -> Term:
         trainable_layers=plan.tuning.trainable_layers,
         adapters=adapters,
     )
-    if not plan.vision.images:
+    if not plan.vision.sees:
         return language
     passes = Term.of("passes of the tower", f.passes, x=3 if plan.trains_tower else 1)
     tower = Term.product("vision tower", "FLOP", passes, images_flops(model, plan, plan.global_batch_size))

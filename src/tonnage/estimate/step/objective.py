@@ -13,7 +13,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.step.communication import copies
 from tonnage.estimate.step.rollout_options import GENERATIONS, check_unused, generates
 from tonnage.formulas import memory as f
-from tonnage.kernel.errors import InvalidPlan, NotApplicable, TonnageError
+from tonnage.kernel.errors import InvalidPlan, MissingDatum, NotApplicable, TonnageError
 from tonnage.kernel.formula import Number
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.kernel.registry import unknown
@@ -76,6 +76,8 @@ def objective_of(
         raise unknown("objective", name, OBJECTIVES)
     chosen = OBJECTIVES[name]
     if name != "sft" and not runtime.takes_objectives:
+        if runtime.why_alone and generates(name):
+            raise MissingDatum(runtime.why_alone)
         able = [candidate for candidate in training_runtimes() if training_runtime(candidate).takes_objectives]
         raise InvalidPlan(
             "runtime {runtime} trains one model on its own: {@objective} must be sft. Got {name}. Those "

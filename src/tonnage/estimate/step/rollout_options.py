@@ -79,11 +79,13 @@ def usual_prompt(sequence_length: int) -> int:
     return max(min(PROMPT, sequence_length // 2), 1)
 
 
-def stated_length(o: TrainingOptions) -> int | None:
-    """The sequence that prompt and longest completion make, where they are said and the sequence is not."""
+def stated_length(o: TrainingOptions, media: int = 0) -> int | None:
+    """The sequence that prompt and longest completion make, where they are said and the sequence is not. `media`:
+    tokens of the prompt's images or video, which come on top of its text.
+    """
     if o.sequence_length is not None or o.max_completion_length is None or not generates(o.objective or "sft"):
         return None
-    return (o.prompt_length or usual_prompt(2 * o.max_completion_length)) + o.max_completion_length
+    return (o.prompt_length or usual_prompt(2 * o.max_completion_length)) + o.max_completion_length + media
 
 
 def usual_engine(objective: str) -> str:
@@ -123,9 +125,10 @@ def rollout_of(
     global_batch: int,
     o: TrainingOptions,
     q: Question,
+    media: int = 0,
 ) -> Rollout:
     """What a step generates. `global_batch`: rows of one optimizer step, of pairs with online-dpo; `micro_batch`: of
-    those a replica computes at once.
+    those a replica computes at once; `media`: tokens of a prompt's images or video.
     """
     for name in SIZES:
         check_size(name, getattr(o, name))
@@ -137,7 +140,7 @@ def rollout_of(
     completions = _completions(objective, o, q)
     rows = 1 if objective == "online-dpo" else completions
     prompts = _prompts(global_batch, rows, o, q)
-    prompt, longest, mean = _lengths(sequence_length, o, q)
+    prompt, longest, mean = _lengths(sequence_length - media, o, q)
     alike = mean == longest
     spread = 0.0
     if not alike:
@@ -192,7 +195,7 @@ def rollout_of(
     return Rollout(
         prompts_per_step=prompts,
         num_generations=completions,
-        prompt_length=prompt,
+        prompt_length=prompt + media,
         max_completion_length=longest,
         mean_completion_length=mean,
         completion_spread=spread,
@@ -213,7 +216,7 @@ def rollout_of(
             o.sequence_packing,
             packs,
             "default",
-            "NeMo RL and veRL pack under Megatron" if packs else "TRL pads to the longest",
+            "veRL, NeMo RL and SkyRL pack" if packs else "TRL pads to the longest",
         ),
     )
 

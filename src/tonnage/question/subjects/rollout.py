@@ -31,7 +31,7 @@ class RolloutOptions(Numerics, frozen=True, kw_only=True):
     prompt_length: Annotated[
         int | None,
         option(
-            "mean tokens of a prompt, with an objective that generates",
+            "mean tokens of a prompt without images and video, with an objective that generates",
             length,
             unit="tokens",
             default="512, at most half of the sequence",

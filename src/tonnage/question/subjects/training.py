@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from tonnage.question.choices import runtimes
-from tonnage.question.forms import count, number, ranged, rate, size, word
+from tonnage.question.forms import count, number, ranged, rate, size, timed, word
 from tonnage.question.option import MEMORY, PARALLELISM, TRAINING, Usual, described, option
 from tonnage.question.subjects.model import INTER_NODE, INTRA_NODE
 from tonnage.question.subjects.rollout import RolloutOptions
@@ -67,7 +67,8 @@ class Method(RolloutOptions, frozen=True, kw_only=True):
     images: Annotated[
         int | None,
         option(
-            "images of each sequence; their tokens are among those of --sequence-length, by the model's own rule",
+            "images of each sequence; their tokens are among those of --sequence-length, by the model's own rule; of "
+            "each prompt with an objective that generates, on top of --prompt-length",
             size,
             unit="images",
             default="none",
@@ -75,7 +76,32 @@ class Method(RolloutOptions, frozen=True, kw_only=True):
     ] = None
     image_size: Annotated[
         str | None,
-        option("pixels of each image, width x height, such as 1920x1080", word, unit="WxH", default="1024x1024"),
+        option(
+            "pixels of each image or of each frame of a video, width x height, such as 1920x1080",
+            word,
+            unit="WxH",
+            default="1024x1024",
+        ),
+    ] = None
+    video_seconds: Annotated[
+        float | str | None,
+        option(
+            "video of each sequence, such as 60s, of frames of --image-size, instead of --images; its tokens as those "
+            "of images",
+            timed,
+            short=("--video",),
+            unit="time",
+            default="none",
+        ),
+    ] = None
+    video_fps: Annotated[
+        float | None,
+        option(
+            "frames a second that the model sees of the video",
+            number,
+            unit="frames/s",
+            default="the processor's: 2 of Qwen-VL and GLM-4V, 32 frames in all of others",
+        ),
     ] = None
     vision_tower: Annotated[
         str | None,

@@ -58,17 +58,30 @@ def training_subject(document: Mapping[str, Any]) -> str:
         kind=kind_of(question),
         runtime=runtime_of(question),
     )
+    what = _with_media(what, question)
+    if question["sequence_length"]["from"] not in ASKED:
+        return what
+    return say("{what}, {tokens}-token sequences", what=what, tokens=count(value_of(question, "sequence_length")))
+
+
+def _with_media(what: str, question: Mapping[str, Any]) -> str:
+    """What is trained, with the tokens of images or of a video in each sequence."""
+    frozen = value_of(question, "vision_tower") == "frozen"
     if images := value_of(question, "image_tokens"):
         words = {"what": what, "tokens": count(images)}
-        frozen = value_of(question, "vision_tower") == "frozen"
-        what = (
+        return (
             say("{what}; {tokens} image tokens a sequence, vision tower frozen", **words)
             if frozen
             else say("{what}; {tokens} image tokens a sequence, vision tower trained", **words)
         )
-    if question["sequence_length"]["from"] not in ASKED:
-        return what
-    return say("{what}, {tokens}-token sequences", what=what, tokens=count(value_of(question, "sequence_length")))
+    if tokens := value_of(question, "video_tokens"):
+        words = {"what": what, "tokens": count(tokens)}
+        return (
+            say("{what}; {tokens} video tokens a sequence, vision tower frozen", **words)
+            if frozen
+            else say("{what}; {tokens} video tokens a sequence, vision tower trained", **words)
+        )
+    return what
 
 
 def kind_of(question: Mapping[str, Any]) -> str:

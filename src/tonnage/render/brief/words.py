@@ -11,7 +11,8 @@ from tonnage.kernel.units import DAY, HOUR, human, money
 from tonnage.language import say, worded
 from tonnage.render.brief.layout import Page, Runs
 from tonnage.render.brief.numbers import count
-from tonnage.runtimes.parts.tools import TOOLS, Tool
+from tonnage.runtimes.parts.tool import Tool
+from tonnage.runtimes.parts.tools import TOOLS
 
 CHIPS = ("TPU", "Trainium", "Inferentia")  # accelerators that are no GPUs
 # The name of an option that people know better, or that the question has under another name.

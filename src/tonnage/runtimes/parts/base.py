@@ -236,6 +236,8 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     packs_completions: bool = False
     #: TRL's trainers run on it, so that other models may stand beside the trained one.
     takes_objectives: bool = False
+    #: Why objectives that generate are not estimated on it, where it has them; what is nearest.
+    why_alone: str = ""
     #: Its own code can recompute by operation.
     selective_op: bool = False
     #: Beginning of a generation's name (`ampere`): its default attention kernel, and the source.

@@ -7,17 +7,12 @@ same defaults. Nothing here needs torch.
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
-
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import letters_of
 from tonnage.runtimes.parts.base import OF_SHARDING
-
-PLAIN, UNDER_ZERO, UNDER_FSDP = "transformers", "deepspeed", "fsdp2"
-ON_TRAINER = (PLAIN, "ddp", UNDER_ZERO, UNDER_FSDP)
-# Options that ask a tool on the Trainer for FSDP: groups of ranks, which DeepSpeed under the Trainer has none of.
-GROUPS = ("replicate_size", "tensor_parallel_size", "context_parallel_size", "expert_parallel_size")
+from tonnage.runtimes.parts.rl_tools import RL_TOOLS
+from tonnage.runtimes.parts.tool import GROUPS, PLAIN, UNDER_FSDP, UNDER_ZERO, Tool
 
 # peft/utils/constants.py: layers that get adapters where none are named; by words in a model's name.
 TARGETS = (
@@ -28,100 +23,6 @@ TARGETS = (
     (("phi-",), "q_proj,v_proj,fc1,fc2"),
     (("",), "q_proj,v_proj"),
 )
-
-
-class Tool(Struct, frozen=True, kw_only=True):
-    """A tool by its name, what it runs on, and its own defaults where nobody says the option."""
-
-    name: str
-    #: How its authors write it.
-    title: str
-    source: str
-    version: str = ""
-    #: Other spellings, as letters and digits alone.
-    aliases: tuple[str, ...] = ()
-    #: The runtime that it runs on; "": the Trainer of transformers, under DDP, DeepSpeed or FSDP.
-    runtime: str = ""
-    #: Whose layers it runs; "": those of the runtime.
-    model_code: str = ""
-    #: Tokens of a sequence; 0: no default of its own.
-    sequence_length: int = 0
-    #: Sequences of a micro-batch; 0: no default of its own.
-    micro_batch_size: int = 0
-    #: Sequences that all ranks together have in a step, which decide how often gradients accumulate; 0: none.
-    step_sequences: int = 0
-    #: Whether layers are compiled.
-    compiles: bool = False
-    #: Whether layers run again in backward; None: no default of its own.
-    checkpoints: bool | None = None
-    #: Runtimes on which full fine-tuning has weights in bf16 without an fp32 copy.
-    narrow_on: tuple[str, ...] = ()
-    #: Whether norms, embedding and head of a quantised base stay in 16 bit.
-    keeps_base_narrow: bool = False
-    #: Whether full fine-tuning leaves vision towers and their projectors frozen.
-    freezes_tower: bool = False
-    #: Pixels to which it shrinks larger images before the model's own processor; 0: none.
-    image_pixels: int = 0
-    #: Rank of adapters; 0: no default of its own.
-    lora_rank: int = 0
-    #: Whether adapters have dropout.
-    lora_dropout: bool = False
-    #: Whether adapters stand beside what PEFT names for the model's family, not beside all linear layers.
-    peft_targets: bool = False
-    #: Whether the frozen weights beside adapters are loaded in fp32, where one accelerator holds them whole.
-    wide_base: bool = False
-    #: How QLoRA stores its base; "": no default of its own.
-    qlora_base: str = ""
-    #: Processes that read data; 0: no default of its own.
-    data_loader_workers: int = 0
-    #: Runtimes for which its launcher sets expandable segments.
-    expands_on: tuple[str, ...] = ()
-    #: The format of `tonnage export` that starts it; "": none.
-    export: str = ""
-    #: How it computes log-probabilities in reinforcement learning; "": no default of its own.
-    rollout_loss: str = ""
-    #: Ranks of an engine that generates; 0: no default of its own.
-    rollout_ranks: int = 0
-    #: Where that default stands.
-    rollout_source: str = ""
-    #: What differs from the runtime that it is estimated as.
-    differs: str = ""
-    #: What is known of it and what is not; it is refused.
-    refusal: str = ""
-    #: Runtimes that are nearest to a refused one.
-    nearest: tuple[str, ...] = ()
-
-    @property
-    def runtimes(self) -> tuple[str, ...]:
-        """The runtimes that it may run on."""
-        return (self.runtime,) if self.runtime else () if self.refusal else ON_TRAINER
-
-    @property
-    def shown(self) -> str:
-        """Its name with its version."""
-        return f"{self.title} {self.version}" if self.version else self.title
-
-    def settings(self, runtime: str, method: str | None, *, is_quantised: bool, tensor: int | None) -> dict[str, Any]:
-        """What it sets of how weights are kept on a runtime: option -> value."""
-        found: dict[str, Any] = {}
-        if self.model_code and runtime == UNDER_FSDP:
-            found["model_code"] = self.model_code
-            if tensor not in (None, 1):
-                found["sequence_parallel"] = False  # transformers' plans shard matrices alone
-        if self.compiles:
-            found["compile"] = True
-        if method in (None, "full") and runtime in self.narrow_on:
-            found["precision"] = "bf16"
-        if method == "qlora" and self.qlora_base:
-            found["base_weights"] = self.qlora_base
-        if method in ("lora", "dora") and self.wide_base and runtime in (PLAIN, "ddp") and not is_quantised:
-            found["base_weights"] = "fp32"
-        if self.keeps_base_narrow and is_quantised and runtime in (PLAIN, "ddp"):
-            found["upcast_base"] = False
-        if runtime in self.expands_on:
-            found["expandable_segments"] = True
-        return found
-
 
 AXOLOTL = Tool(
     name="axolotl",
@@ -150,6 +51,8 @@ LLAMA_FACTORY = Tool(
     keeps_base_narrow=True,
     freezes_tower=True,  # hparams/finetuning_args.py: freeze_vision_tower, freeze_multi_modal_projector
     image_pixels=768 * 768,  # hparams/model_args.py: image_max_pixels
+    video_pixels=256 * 256,  # the same: video_max_pixels
+    video_frames=128,  # the same: video_maxlen, of video_fps 2.0
     lora_rank=8,
     expands_on=("ddp",),
 )
@@ -169,23 +72,10 @@ MS_SWIFT = Tool(
     lora_rank=8,
     lora_dropout=True,
     data_loader_workers=1,
-)
-TRL = Tool(
-    name="trl",
-    title="TRL",
-    version="1.16",
-    source="TRL, trl/trainer/base_config.py; TRL, trl/trainer/model_config.py; TRL, trl/trainer/sft_config.py",
-    model_code="transformers",
-    sequence_length=1024,
-    micro_batch_size=8,
-    checkpoints=True,
-    lora_rank=16,
-    lora_dropout=True,
-    peft_targets=True,
-    wide_base=True,
-    qlora_base="nf4",
     rollout_ranks=1,
     rollout_source="TRL, trl/trainer/grpo_config.py: vllm_tensor_parallel_size 1",
+    # swift/arguments/rlhf_args.py: beta of grpo; swift/arguments/base_args/template_args.py: padding_free False
+    rollout_options=(("rollout_engine", "vllm"), ("beta", 0.04), ("sequence_packing", False)),
 )
 ACCELERATE = Tool(
     name="accelerate",
@@ -209,14 +99,13 @@ _MINDSPEED = Message(
     "it patches Megatron-LM for Ascend, and is estimated as Megatron-core: what its fused operators keep, and what "
     "torch_npu holds beside tensors, nobody published"
 )
-_NEMO_RL = Message("it is estimated on its DTensor policy, its default; its Megatron policy is {--runtime} megatron")
 TOOLS: Mapping[str, Tool] = {
     tool.name: tool
     for tool in (
         AXOLOTL,
         LLAMA_FACTORY,
         MS_SWIFT,
-        TRL,
+        *RL_TOOLS,
         ACCELERATE,
         Tool(
             name="torchtitan",
@@ -267,39 +156,6 @@ TOOLS: Mapping[str, Tool] = {
             model_code="transformers",
         ),
         Tool(
-            name="verl",
-            title="veRL",
-            export="verl",
-            version="0.9.1",
-            source="verl 0.9.1, verl/trainer/config: actor.strategy fsdp",
-            runtime=UNDER_FSDP,
-            model_code="transformers",
-            rollout_loss="full",  # verl/trainer/config/model/hf_model.yaml: use_fused_kernels False
-            rollout_ranks=2,
-            rollout_source="veRL, verl/trainer/config/rollout/rollout.yaml: tensor_model_parallel_size 2",
-        ),
-        Tool(
-            name="nemo-rl",
-            title="NeMo-RL",
-            source="NeMo-RL, examples/configs/grpo_math_1B.yaml: policy.dtensor_cfg.enabled true",
-            runtime=UNDER_FSDP,
-            model_code="transformers",
-            rollout_ranks=1,
-            rollout_source="NeMo-RL, examples/configs/grpo_math_1B.yaml: vllm_cfg.tensor_parallel_size 1",
-            differs=_NEMO_RL,
-        ),
-        Tool(
-            name="openrlhf",
-            title="OpenRLHF",
-            export="openrlhf",
-            version="0.11.2",
-            source="openrlhf 0.11.2, openrlhf/cli: ds.zero-stage 2",
-            runtime=UNDER_ZERO,
-            rollout_loss="full",  # openrlhf/models/actor.py: logits in fp32
-            rollout_ranks=1,
-            rollout_source="OpenRLHF, openrlhf/cli/train_ppo_ray.py: vllm.tensor_parallel_size 1",
-        ),
-        Tool(
             name="maxtext",
             title="MaxText",
             source="MaxText, src/maxtext/configs/base.yml: weight_dtype float32, grad_dtype float32, dtype bfloat16, "
@@ -336,6 +192,11 @@ def tool_named(name: str | None) -> Tool | None:
         return TOOLS[name]
     letters = letters_of(name)
     return next((tool for tool in TOOLS.values() if letters == letters_of(tool.name) or letters in tool.aliases), None)
+
+
+def names_version(version: str, wanted: str) -> bool:
+    """Whether a version is meant by its whole text ("torchtitan 0.1.0") or by the beginning of its number ("0.1")."""
+    return wanted == version or f"{version.rsplit(maxsplit=1)[-1]}.".startswith(f"{wanted}.")
 
 
 def runtime_needed(tool: Tool) -> TonnageError:

@@ -38,7 +38,7 @@ def figures(verb: str, outcome: Outcome) -> dict[str, Any]:
     if answer is None:
         return row
     settings = {name: entry.value for name, entry in answer.question.items()}
-    row["accelerators"] += settings.get("rollout_accelerators", 0)
+    row["accelerators"] = settings.get("accelerators", cluster.size) + settings.get("rollout_accelerators", 0)
     row |= {column.name: settings[column.name] for column in PLANS[verb] if column.name in settings}
     row |= _offer(outcome, settings.get("price"))
     row |= {"needed_bytes": answer.needed_bytes, "usable_bytes": answer.usable_bytes}
@@ -63,8 +63,12 @@ def _rented(cluster: ByIdentity, money: BillOptions) -> int | None:
 
 def _paid(outcome: Outcome) -> Cluster:
     """The machines that are paid for: those of the question, and those that generate apart from them."""
-    entry = outcome.answer.question.get("rollout_accelerators") if outcome.answer else None
-    return _with_rollouts(ByIdentity(outcome.cluster), entry.value) if entry and entry.value else outcome.cluster
+    question = outcome.answer.question if outcome.answer else {}
+    names = ("rollout_accelerators", "accelerators")
+    apart, train = (question[name].value if name in question else 0 for name in names)
+    if not apart or train + apart == outcome.cluster.size:  # or divided between both
+        return outcome.cluster
+    return _with_rollouts(ByIdentity(outcome.cluster), apart)
 
 
 @lru_cache(maxsize=256)

@@ -7,6 +7,7 @@ from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.options.machine import check_uncalibrated
 from tonnage.estimate.options.run_options import RunOptions
+from tonnage.estimate.options.tools import divided
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.engine_checks import check_answers
 from tonnage.estimate.serving.options import ServingOptions
@@ -70,6 +71,7 @@ def training_maximum(
     """The largest value of one option of a training run, as `serving_maximum` for serving."""
     check_uncalibrated(options.calibrated)
     _check(what, model, options, run)
+    cluster, options = divided(cluster, options)
     if model is not None:
         return _maximum(TrainingRow(what, model, cluster, options, run, money, reserve_bytes), advise=advise)
     question = TrainedCatalogue(cluster=cluster, options=options, run=run, money=money, reserve=reserve_bytes)

@@ -16,7 +16,7 @@ from tonnage.estimate.bands import training_band
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.memory import training_memory
 from tonnage.estimate.money.bill import BillOptions
-from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.options.plans import media_tokens, training_plan
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.options.tools import runtime_named
 from tonnage.estimate.plan.training_options import TrainingOptions
@@ -95,13 +95,8 @@ class TrainingRow:
 
     @cached_property
     def _least(self) -> int:
-        """Tokens of the shortest sequence: its images leave room for one of text."""
-        if self.options.images is None:
-            return 1
-        from tonnage.estimate.media import USUAL_SIZE  # most runs are on text
-        from tonnage.estimate.media.asked import images_asked
-
-        return images_asked(self.model, self.options.images, self.options.image_size or USUAL_SIZE).image_tokens + 1
+        """Tokens of the shortest sequence: its images or its video leave room for one of text."""
+        return media_tokens(self.model, self.options) + 1
 
     def _is_plan(self, value: int) -> bool:
         try:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from tonnage.architectures import Model
+from tonnage.estimate.options.plans import rollout_length
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.post_training.rollout import Rollouts
 from tonnage.estimate.post_training.step import PostTrainingStep
-from tonnage.estimate.step.rollout_options import generates, stated_length
+from tonnage.estimate.step.rollout_options import generates
 from tonnage.kernel.errors import MissingDatum
 from tonnage.search.sweep.spec import Spec
 from tonnage.spec import Cluster, TrainingPlan
@@ -32,9 +33,9 @@ def is_generating(spec: Spec) -> bool:
     return any(map(generates, objectives(spec)))
 
 
-def usual_length(options: Mapping[str, Any]) -> int | None:
+def usual_length(model: Model, options: Mapping[str, Any]) -> int | None:
     """Tokens of a sequence where prompt and longest completion say them."""
-    return stated_length(TrainingOptions(**options))
+    return rollout_length(model, TrainingOptions(**options))
 
 
 def facts_of_batch(options: Mapping[str, Any], columns: Mapping[str, np.ndarray]) -> Iterator[np.ndarray]:

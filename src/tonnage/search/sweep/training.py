@@ -180,7 +180,7 @@ def _defaults(model: Model, options: Mapping[str, Any]) -> dict[str, int]:
 
     return {
         "virtual_pipeline_size": default_chunks(TrainingOptions(pipeline_schedule=options.get("pipeline_schedule"))),
-        "sequence_length": post_training.usual_length(options)
+        "sequence_length": post_training.usual_length(model, options)
         or min(model.context or DEFAULT_SEQUENCE_LENGTH, DEFAULT_SEQUENCE_LENGTH),
     }
 

@@ -12,13 +12,13 @@ from tonnage.documents.question import Entry
 from tonnage.estimate.advice.moves import flags_of
 from tonnage.estimate.hardware.rates import rates
 from tonnage.estimate.inputs import Question, today
-from tonnage.estimate.options.tools import RunOfTool, run_of_tool, tool_notes
+from tonnage.estimate.options.tools import RunOfTool, divided, run_of_tool, tool_notes
 from tonnage.estimate.step.objective import TIMED
 from tonnage.estimate.step.rollout_options import ONE_UPDATE, rows_of_step
 from tonnage.kernel.message import Message, joined, listed
 from tonnage.question.amounts import deadline_seconds
 from tonnage.runtimes import has_training_runtime, training_runtime
-from tonnage.runtimes.parts.tools import PLAIN
+from tonnage.runtimes.parts.tool import PLAIN
 from tonnage.search.training.launch.settings import launch_lacks, launch_settings
 from tonnage.search.training.machines import fleets
 from tonnage.search.training.options import TrainingQuestion
@@ -266,11 +266,12 @@ def _of_tool(model: Model, question: TrainingQuestion) -> tuple[TrainingQuestion
     if question.options.runtime is None or has_training_runtime(question.options.runtime):
         return question, []
     machine = fleets(question.on, question.search.max_accelerators)[0].machines[-1]
-    run = run_of_tool(model, machine, question.options)
+    run = run_of_tool(model, *divided(machine, question.options))
     if run is None:
         return question, []
     own = {name: value for name, value in run.own.items() if name not in (*SEARCHED, *question.vary)}
-    options = replace(run.options, **dict.fromkeys(set(run.own) - set(own)))
+    split = question.options.rollout_accelerators  # the search tries every number that generates apart
+    options = replace(run.options, **dict.fromkeys(set(run.own) - set(own)), rollout_accelerators=split)
     several = training_runtime(options.runtime or PLAIN).on_several if machine.size > 1 else None
     notes = tool_notes(RunOfTool(run.tool, options, own), several.runtime if several else str(options.runtime))
     if several:

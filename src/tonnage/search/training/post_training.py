@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question, today
 from tonnage.estimate.money.bill import rent
-from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.options.plans import rollout_length, training_plan
 from tonnage.estimate.options.run_options import RunOptions, Wanted, wanted
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.post_training.rollout import Rollouts
 from tonnage.estimate.post_training.step import PostTrainingStep
 from tonnage.estimate.step.objective import OBJECTIVES, teacher_of
-from tonnage.estimate.step.rollout_options import OWN_GENERATE, generates, stated_length, usual_engine
+from tonnage.estimate.step.rollout_options import OWN_GENERATE, generates, usual_engine
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.units import HOUR
 from tonnage.search.removed import Tally
@@ -65,7 +65,7 @@ class Whole(Struct, frozen=True, eq=False):
 
 def plan_post_training(model: Model, question: TrainingQuestion) -> Plans:
     """The best plans of an objective that is not sft, on each machine that is named."""
-    if (length := stated_length(question.options)) is not None and "sequence_length" not in question.vary:
+    if (length := rollout_length(model, question.options)) is not None and "sequence_length" not in question.vary:
         question = replace(question, options=replace(question.options, sequence_length=length))
     if "teacher" in OBJECTIVES[question.options.objective or "sft"].beside:
         teacher_of(model, question.options, Question())  # refused once, not plan by plan

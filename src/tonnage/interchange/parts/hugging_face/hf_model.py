@@ -9,8 +9,8 @@ from tonnage.interchange.parts.hugging_face.trainer_names import ATTENTION, FLEX
 from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.kernel.message import Message
+from tonnage.runtimes.parts.rl_tools import TRL as TOOL
 from tonnage.runtimes.parts.tools import TARGETS
-from tonnage.runtimes.parts.tools import TRL as TOOL
 
 TRL = ("TRL", "1.16")
 RENAMED = {

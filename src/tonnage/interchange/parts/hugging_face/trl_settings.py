@@ -8,7 +8,7 @@ from tonnage.interchange.parts.hugging_face.script_arguments import read_length
 from tonnage.interchange.parts.words import names
 from tonnage.interchange.reading import Reading
 from tonnage.kernel.message import Message
-from tonnage.runtimes.parts.tools import TRL as TOOL
+from tonnage.runtimes.parts.rl_tools import TRL as TOOL
 
 VERSION = TOOL.version
 TRL = ("TRL", VERSION)
