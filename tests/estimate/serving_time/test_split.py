@@ -3,8 +3,12 @@
 import pytest
 
 import tonnage
+from tonnage.catalogue import cluster
 from tonnage.cli import main
+from tonnage.estimate.serving_time.rates import serving_rates
+from tonnage.estimate.serving_time.split import Side, SplitRates
 from tonnage.kernel.errors import InvalidPlan
+from tonnage.spec import Load, ServingPlan
 
 SHARED = {"on": "8xh100", "tensor_parallel_size": 1, "input_tokens": 4096, "output_tokens": 300, "advice": False}
 
@@ -204,3 +208,17 @@ def test_experts_over_all_ranks_are_reached_by_deepep_as_each_role_does_best():
 def test_a_transfer_that_the_engine_does_not_have_is_refused_with_those_that_it_has():
     with pytest.raises(InvalidPlan, match="mooncake, nixl"):
         served(engine="sglang", kv_transfer="ucx")
+
+
+@pytest.mark.parametrize("engine", ["sglang", "vllm"])
+def test_requests_that_come_with_their_cache_join_those_that_decode_without_a_pass_of_their_own(engine):
+    """SGLang, sglang/srt/disaggregation/decode.py: get_new_prebuilt_batch; tokens of answers are a decode pass apart,
+    however many requests come.
+    """
+    model, load = tonnage.read("deepseek-v3"), Load(input_tokens=2000, output_tokens=100, requests_per_second=1000.0)
+    wide = {"attention_data_parallel_size": 72, "expert_parallel_size": 72, "redundant_experts": 32}
+    plan = ServingPlan.of_fields(context=2100, concurrency=8192, engine=engine, **wide)
+    machine = cluster("9x8xH100-SXM-80GB")
+    rates = SplitRates(model, Side(plan, machine, 12), Side(plan, machine, 1), load, serving_rates())
+    running = 1000 * 99 * rates.times.tpot_seconds
+    assert rates.times.tpot_seconds == pytest.approx(rates.shapes[1].decode(running), rel=0.05)

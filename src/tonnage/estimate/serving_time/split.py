@@ -19,6 +19,7 @@ from tonnage.estimate.load import Shape, Steady, mean_lengths, steady
 from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.load.shape import between, where
 from tonnage.estimate.load.steady import Means, full_load
+from tonnage.estimate.serving_time.forward_pass import PassTime
 from tonnage.estimate.serving_time.kv_tier import cache_bytes
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
 from tonnage.estimate.serving_time.service_level import (
@@ -30,7 +31,7 @@ from tonnage.estimate.serving_time.service_level import (
     warn_of_limits,
 )
 from tonnage.estimate.serving_time.speed import Speed
-from tonnage.estimate.serving_time.times import around_seconds, pass_time, policy
+from tonnage.estimate.serving_time.times import Drafted, around_seconds, pass_time, policy
 from tonnage.estimate.serving_time.work import Work
 from tonnage.formulas import service as h
 from tonnage.formulas.time import transfer_seconds
@@ -117,6 +118,20 @@ def split_times(
     return SplitRates(model, prompts, answers, load, rates or serving_rates(), transfer).times
 
 
+class DecodeTime:
+    """The passes of replicas that compute no prompts: a request comes with its cache and joins those that decode,
+    without a pass of its own (SGLang, sglang/srt/disaggregation/decode.py: get_new_prebuilt_batch). What counts as its
+    prompt is the last token, whose pass makes the first token here.
+    """
+
+    def __init__(self, passes: PassTime | Drafted):
+        self.passes = passes
+
+    def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
+        """Seconds of a pass, all of whose tokens are decoded."""
+        return self.passes.seconds(0, 0, requests + prompt_tokens, keys + prompt_keys)
+
+
 def _rate_of(excess: Callable[[Number], Number], most: Number) -> Number:
     """The rate between 0 and `most` at which `excess`, which falls with it, is 0. The Illinois method: false position,
     in which the value at an end is halved that stays for two rounds; about ten rounds are needed.
@@ -147,13 +162,16 @@ class SplitRates:
 
     def __init__(self, model: Model, prompts: Side, answers: Side, load: Load, rates: ServingRates, transfer: str = ""):
         self.load, self.sides = load, (prompts, answers)
-        self.passes = [pass_time(model, side.plan, side.cluster, rates) for side in self.sides]
-        self.rules = [policy(side.plan, side.cluster.accelerator, side.pool_tokens) for side in self.sides]
+        of_prompts, of_answers = (pass_time(model, side.plan, side.cluster, rates) for side in self.sides)
+        self.of_prompts, self.passes = of_prompts, (of_prompts, DecodeTime(of_answers))
+        first, second = (policy(side.plan, side.cluster.accelerator, side.pool_tokens) for side in self.sides)
+        # SGLang lets a request in while each that runs has room for 512 more tokens: num_reserved_decode_tokens
+        self.rules = [first, replace(second, mixed=True, reserves_answer=True)]
         alone = replace(load, concurrency=None)
         # prefill makes the first token; who answers finds all of the prompt but its last token in the cache
         self.loads = (replace(alone, output_tokens=1), replace(alone, cached_tokens=load.input_tokens - 1))
         self.shapes = [Shape(*each) for each in zip(self.passes, self.rules, self.loads, strict=True)]
-        self.sent = self._sent(self.passes[0].works, prompts)
+        self.sent = self._sent(of_prompts.works, prompts)
         self.transfer = self._transfer(prompts, transfer)
         self.places = self.shapes[1].places * answers.replicas
 
@@ -264,7 +282,7 @@ class SplitRates:
         """
         first, second = (self._steady(n, rate / side.replicas) for n, side in enumerate(self.sides))
         _, answer = mean_lengths(self.load)
-        overhead = around_seconds(self.passes[0], first.tpot)
+        overhead = around_seconds(self.of_prompts, first.tpot)
         later = h.later_tokens_seconds.evaluate(O=answer, tau=second.tpot)
         inside = first.ttft + self.transfer + overhead + second.ttft + later
         beyond = 0 if users is None else maximum(users / rate - inside, 0)
