@@ -5,7 +5,7 @@ same defaults. Nothing here needs torch.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -30,8 +30,8 @@ TARGETS = (
 )
 
 
-class Tool(Struct, frozen=True, kw_only=True):
-    """A tool by its name, what it runs on, and its own defaults where nobody says the option."""
+class NamedTool(Struct, frozen=True, kw_only=True):
+    """A tool that runs on a runtime or an engine of another name."""
 
     name: str
     #: How its authors write it.
@@ -40,6 +40,21 @@ class Tool(Struct, frozen=True, kw_only=True):
     version: str = ""
     #: Other spellings, as letters and digits alone.
     aliases: tuple[str, ...] = ()
+    #: What differs from what it is estimated as.
+    differs: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Its name with its version."""
+        return f"{self.title} {self.version}" if self.version else self.title
+
+
+T = TypeVar("T", bound=NamedTool)
+
+
+class Tool(NamedTool, frozen=True, kw_only=True):
+    """A training tool by its name, what it runs on, and its own defaults where nobody says the option."""
+
     #: The runtime that it runs on; "": the Trainer of transformers, under DDP, DeepSpeed or FSDP.
     runtime: str = ""
     #: Whose layers it runs; "": those of the runtime.
@@ -84,8 +99,6 @@ class Tool(Struct, frozen=True, kw_only=True):
     rollout_ranks: int = 0
     #: Where that default stands.
     rollout_source: str = ""
-    #: What differs from the runtime that it is estimated as.
-    differs: str = ""
     #: What is known of it and what is not; it is refused.
     refusal: str = ""
     #: Runtimes that are nearest to a refused one.
@@ -95,11 +108,6 @@ class Tool(Struct, frozen=True, kw_only=True):
     def runtimes(self) -> tuple[str, ...]:
         """The runtimes that it may run on."""
         return (self.runtime,) if self.runtime else () if self.refusal else ON_TRAINER
-
-    @property
-    def shown(self) -> str:
-        """Its name with its version."""
-        return f"{self.title} {self.version}" if self.version else self.title
 
     def settings(self, runtime: str, method: str | None, *, is_quantised: bool, tensor: int | None) -> dict[str, Any]:
         """What it sets of how weights are kept on a runtime: option -> value."""
@@ -329,13 +337,18 @@ def peft_targets(model: str) -> str:
 
 
 def tool_named(name: str | None) -> Tool | None:
-    """The tool of this name, however it is spelled; None where it is none."""
+    """The training tool of this name, however it is spelled; None where it is none."""
+    return find_tool(TOOLS, name)
+
+
+def find_tool(tools: Mapping[str, T], name: str | None) -> T | None:
+    """The tool of this name among `tools`, however it is spelled; None where it is none."""
     if not name:
         return None
-    if name in TOOLS:
-        return TOOLS[name]
+    if name in tools:
+        return tools[name]
     letters = letters_of(name)
-    return next((tool for tool in TOOLS.values() if letters == letters_of(tool.name) or letters in tool.aliases), None)
+    return next((tool for tool in tools.values() if letters == letters_of(tool.name) or letters in tool.aliases), None)
 
 
 def runtime_needed(tool: Tool) -> TonnageError:
