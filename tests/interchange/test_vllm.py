@@ -153,6 +153,11 @@ COMMANDS = [
         '--speculative-config \'{"method": "eagle3", "model": "a/eagle3-head", "num_speculative_tokens": 3}\'',
         {"draft_tokens": 3, "speculative": "eagle3", "draft_model": "a/eagle3-head"},
     ),
+    (
+        '--speculative-config \'{"method": "eagle3", "model": "a/head", "num_speculative_tokens": 5, '
+        '"parallel_drafting": true}\'',
+        {"draft_tokens": 5, "speculative": "p-eagle", "draft_model": "a/head"},
+    ),
     ("-sc.method mtp -sc.num_speculative_tokens 2", {"draft_tokens": 2}),
     (
         "--speculative-config.model Qwen/Qwen3-0.6B --speculative-config.num-speculative-tokens 3",

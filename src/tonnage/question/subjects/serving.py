@@ -239,7 +239,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             word,
             unit="method",
             default="none",
-            choices=("eagle3", "eagle", "mtp", "medusa", "ngram", "draft"),
+            choices=("eagle3", "eagle", "mtp", "medusa", "p-eagle", "dflash", "ngram", "suffix", "draft"),
             lists_choices=True,
             usual=Usual(SERVING, "speculative decoding: eagle3, mtp, ngram, ...", "METHOD"),
         ),
