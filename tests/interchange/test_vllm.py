@@ -154,8 +154,7 @@ COMMANDS = [
         {"draft_tokens": 3, "speculative": "eagle3", "draft_model": "a/eagle3-head"},
     ),
     (
-        '--speculative-config \'{"method": "eagle3", "model": "a/head", "num_speculative_tokens": 5, '
-        '"parallel_drafting": true}\'',
+        "-sc.method eagle3 -sc.model a/head -sc.num_speculative_tokens 5 -sc.parallel_drafting true",
         {"draft_tokens": 5, "speculative": "p-eagle", "draft_model": "a/head"},
     ),
     ("-sc.method mtp -sc.num_speculative_tokens 2", {"draft_tokens": 2}),

@@ -16,7 +16,7 @@ from tonnage.models import read
 from tonnage.runtimes import serving_runtime, serving_runtimes
 
 LLAMA, ON = "llama-3.1-8b", "h100"
-UNPUBLISHED = ("dflash", "suffix")  # nobody's acceptance of them is read here
+UNPUBLISHED = ("dflash", "suffix")  # the catalogue has no acceptance of them
 SAID = {"input_tokens": 1024, "output_tokens": 512, "concurrency": 4}
 
 
@@ -92,7 +92,9 @@ def test_suffix_decoding_needs_no_weights_and_no_passes():
     suffix, ngram = (ask(speculative=name, draft_tokens=5, acceptance=0.5) for name in ("suffix", "ngram"))
     assert weights(suffix) == weights(ngram)
     assert suffix.serving.tpot_seconds.value == ngram.serving.tpot_seconds.value
-    assert any("drafts at most 5 tokens" in note for note in suffix.warnings)
+    most = ask(speculative="suffix", acceptance=0.5)
+    assert any("drafts at most 32 tokens" in note for note in most.warnings)
+    assert not any("drafts at most" in note for note in suffix.warnings)
 
 
 @every_row("name", UNPUBLISHED)

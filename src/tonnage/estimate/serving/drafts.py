@@ -64,7 +64,7 @@ def drafts(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime)
             ),
             first=True,
         )
-    if method == SUFFIX:
+    if method == SUFFIX and o.draft_tokens is None:
         q.warn(
             Message(
                 "{@speculative} suffix drafts at most {tokens} tokens, and fewer where less of the text repeats: every "

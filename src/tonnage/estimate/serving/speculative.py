@@ -101,8 +101,7 @@ def _acceptance(model: str, family: str, name: str, tokens: int, draft: str) -> 
         if chosen:
             return _joined(chosen, level, tokens)
     raise MissingDatum(
-        "no publication that is read here says how many drafted tokens are accepted with {method}. Say it of your "
-        "load: {--acceptance} 0.6.",
+        "no published acceptance of {method} is in the catalogue. Say that of your load: {--acceptance} 0.6.",
         method=name,
     )
 

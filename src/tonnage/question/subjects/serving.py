@@ -133,7 +133,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
     engine: Annotated[
         str | None,
         option(
-            "engine that serves the model",
+            "engine that serves the model; a tool such as lm-studio or vllm-ascend leads to its own",
             word,
             unit="name",
             default="vllm; llama.cpp for GGUF, on CPUs and Apple",

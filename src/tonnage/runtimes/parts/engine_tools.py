@@ -33,9 +33,14 @@ class EngineTool(NamedTool, frozen=True, kw_only=True):
     launch: Callable[[Start, Command], str] | None = None
 
 
-def _renamed(before: str, after: str) -> Callable[[Start, Command], str]:
-    """A command that has all the options of its engine's."""
-    return lambda start, command: command(start).replace(before, after, 1)
+def _aphrodite(start: Start, command: Command) -> str:
+    """aphrodite/endpoints/cli/run.py: vLLM's options."""
+    return command(start).replace("vllm serve ", "aphrodite run ", 1)
+
+
+def _ik_llama(start: Start, command: Command) -> str:
+    """llama.cpp's options of then, which know no `all` for layers."""
+    return command(start).replace("-ngl all", f"-ngl {ALL_LAYERS}", 1)
 
 
 def _koboldcpp(start: Start, command: Command) -> str:
@@ -53,8 +58,8 @@ def _koboldcpp(start: Start, command: Command) -> str:
 
 
 def _llamafile(start: Start, command: Command) -> str:
-    """Server mode of one file; options are llama.cpp's of then, which know no `all` for layers."""
-    return command(start).replace("llama-server", "llamafile --server", 1).replace("-ngl all", f"-ngl {ALL_LAYERS}", 1)
+    """Server mode of one file, with the options of ik_llama.cpp."""
+    return _ik_llama(start, command).replace("llama-server", "llamafile --server", 1)
 
 
 def _webui(start: Start, command: Command) -> str:
@@ -78,13 +83,17 @@ def _lm_studio(start: Start, command: Command) -> str:
     return f"lms server start && lms load {name} --gpu max --context-length {start.plan.context}"
 
 
+def _note_folder(start: Start, name: str) -> None:
+    start.notes.append(
+        Message("oMLX serves the models of a folder: download the checkpoint into it first, as {name}.", name=name)
+    )
+
+
 def _omlx(start: Start, command: Command) -> str:
     """omlx/cli.py: it serves what lies in a folder of models."""
     start.note_nodes()
     folder, _, name = start.name.rstrip("/").rpartition("/")
-    start.notes.append(
-        Message("oMLX serves the models of a folder: download the checkpoint into it first, as {name}.", name=name)
-    )
+    _note_folder(start, name)
     words = [f"omlx serve --model-dir {quote(folder)}" if folder.startswith(("/", ".", "~")) else "omlx serve"]
     most = start.plan.concurrency
     return " ".join([*words, f"--max-concurrent-requests {most}"] if most != OMLX_REQUESTS else words)
@@ -184,7 +193,7 @@ ENGINE_TOOLS: Mapping[str, EngineTool] = {
             aliases=("aphroditeengine",),
             engines=("vllm",),
             defaults={"gpu_memory_utilization": 0.9},
-            launch=_renamed("vllm serve ", "aphrodite run "),
+            launch=_aphrodite,
             differs=Message("it is a fork of vLLM, and is estimated as the newest vLLM"),
         ),
         EngineTool(
@@ -211,10 +220,10 @@ ENGINE_TOOLS: Mapping[str, EngineTool] = {
             source="ik_llama.cpp, README.md: a fork of llama.cpp with faster kernels on CPUs and CPU/GPU mixtures",
             aliases=("ikllama",),
             engines=("llama.cpp",),
-            launch=_renamed("-ngl all", f"-ngl {ALL_LAYERS}"),
+            launch=_ik_llama,
             differs=Message(
                 "it is a fork of llama.cpp, and is estimated as llama.cpp: its kernels of processors, and of experts "
-                "that stay in host memory, are faster, and nobody whose figures are read here measured by how much"
+                "that stay in host memory, are faster, by how much is not estimated"
             ),
         ),
         EngineTool(

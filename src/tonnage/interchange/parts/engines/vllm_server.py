@@ -245,7 +245,7 @@ def _adapters(r: Reading) -> None:
 # vllm/config/speculative.py: fields that change neither memory nor time
 DRAFT_FIELDS = ("revision", "code_revision", "draft_tensor_parallel_size", "tensor_parallel_size")
 HEADS = ("eagle3", "eagle", "medusa")
-UNPUBLISHED = ("dflash", "suffix")  # of which no acceptance is read here
+UNPUBLISHED = ("dflash", "suffix")  # of which the catalogue has no acceptance
 LOOKUP = ("prompt_lookup_max", "prompt_lookup_min")
 
 
@@ -263,7 +263,9 @@ def _drafts(r: Reading) -> None:
         r.put("speculative", "ngram", fields["method"] if method else fields["model"])
         r.ignore([f"{section}.{name}" for name in ("method", "model", *LOOKUP)], why="n-grams need no memory")
     elif method in UNPUBLISHED:
-        r.unsure(fields["method"], "no acceptance of it is published: `tonnage serve` estimates it with --acceptance")
+        r.unsure(
+            fields["method"], "no published acceptance of it is in the catalogue: `tonnage serve` takes --acceptance"
+        )
         r.ignore([f"{section}.{name}" for name in ("model", "num_speculative_tokens")], why="no drafts are counted")
         fields.pop("num_speculative_tokens", None)
     elif method in HEADS or (method in ("", "draft_model") and "model" in fields):
