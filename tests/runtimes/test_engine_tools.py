@@ -128,6 +128,12 @@ def test_a_tool_refuses_another_kind_of_its_makers_machines():
         served("vllm-gaudi", "arc-b580")
 
 
+def test_a_tool_that_runs_one_request_at_a_time_refuses_more_of_a_replica():
+    """KoboldCpp, koboldcpp.py: --multiuser queues incoming requests."""
+    with pytest.raises(InvalidPlan, match=r"KoboldCpp runs one request at a time, .* 4 of a replica"):
+        served("koboldcpp", "rtx-4090", concurrency=4)
+
+
 def test_the_second_line_names_the_tool_with_its_engine(capsys):
     assert (
         main(["serve", "llama-3.2-3b", "--on", "ascend-910b-64gb", "--engine", "vllm-ascend", "--context", "8k"]) == 0

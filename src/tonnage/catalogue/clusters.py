@@ -25,7 +25,19 @@ from tonnage.spec import Accelerator, Cluster, Node
 LARGEST = 10_000_000  # accelerators; the largest cluster built holds a few hundred thousand
 BOX = 8  # accelerators of a machine of unknown kind: as in the catalogue's servers of PCIe cards
 # How names of phones, tablets and their chips begin.
-PHONES = ("iphone", "ipad", "pixel", "galaxys", "galaxy-s", "oneplus", "xiaomi", "redmi", "oppo", "vivo", "honor")
+PHONES: tuple[str, ...] = (
+    "iphone",
+    "ipad",
+    "pixel",
+    "galaxys",
+    "galaxy-s",
+    "oneplus",
+    "xiaomi",
+    "redmi",
+    "oppo",
+    "vivo",
+    "honor",
+)
 PHONES += ("snapdragon-8", "dimensity", "exynos", "tensor-g", "apple-a", "huawei-mate", "huawei-pura", "android")
 EXAMPLES = ("h100", "8xh100", "dgx-h100", "rtx-4090", "local")  # where no name is near
 A_MACHINE = "give a machine's name, as in 8xH100-SXM-80GB"  # where no file may be read

@@ -10,6 +10,7 @@ from tonnage.estimate.inputs import Question, own_of
 from tonnage.estimate.serving.engine_checks import answers, loads, runs_on, stored_format
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidPlan
+from tonnage.kernel.formula import Number
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.runtimes import has_serving_runtime, serving_runtime, serving_runtimes
 from tonnage.runtimes.parts.engine_tools import ENGINE_TOOLS, EngineTool
@@ -80,6 +81,18 @@ def _check_machine(tool: EngineTool, accelerator: Accelerator) -> None:
         accelerator=accelerator.name,
         nearest=listed(nearest[:MAX_NEAREST]),
     )
+
+
+def check_requests(tool: EngineTool, concurrency: Number) -> None:
+    """InvalidPlan for more requests of a replica at once than the tool runs."""
+    if tool.one_request and concurrency > 1:
+        raise InvalidPlan(
+            "{@engine}: {tool} runs one request at a time, and {@concurrency} asks for {concurrency} of a replica. "
+            "Nearest: {@concurrency} 1, or {@engine} {nearest}.",
+            tool=tool.shown,
+            concurrency=concurrency,
+            nearest=tool.engines[0],
+        )
 
 
 def note_tool(run: RunOfTool, question: Question) -> None:

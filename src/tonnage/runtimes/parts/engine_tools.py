@@ -27,6 +27,8 @@ class EngineTool(NamedTool, frozen=True, kw_only=True):
     vendors: tuple[str, ...] = ()
     #: Kinds of accelerators that it runs on; (): those of its engine.
     kinds: tuple[str, ...] = ()
+    #: Whether it runs one request at a time, and the others wait.
+    one_request: bool = False
     #: Its own defaults where nobody says the option: option -> value.
     defaults: Mapping[str, Any] = {}
     #: Writes its command, from what is started and what writes its engine's; None: its engine's command.
@@ -240,6 +242,7 @@ ENGINE_TOOLS: Mapping[str, EngineTool] = {
             source="KoboldCpp, koboldcpp.py: --contextsize 8192, --multiuser",
             engines=("llama.cpp",),
             defaults={"context": 8192},
+            one_request=True,
             launch=_koboldcpp,
             differs=Message("it runs llama.cpp inside, one request at a time: further ones wait (--multiuser)"),
         ),
