@@ -77,8 +77,8 @@ class Drafted:
         if self.guesses is None:
             return check
         if self.at_once:
-            prompts = (prompt_tokens, prompt_keys) if self.of_prompts else (0, 0)
-            guess = self.guesses.spent(*prompts, requests, keys)
+            tokens, seen = (prompt_tokens, prompt_keys) if self.of_prompts else (0, 0)
+            guess = self.guesses.spent(tokens, seen, requests, keys)
             one = Spent._make(a + b for a, b in zip(check, guess, strict=True))
             return one._replace(engine=check.engine)
         first = self.guesses.spent(prompt_tokens, prompt_keys, requests, keys)
