@@ -186,7 +186,8 @@ PUT_TOGETHER = (
     "tower",
     "draft",
 )
-COPIED = frozenset({"launch"})  # functions that write what is copied to a shell
+# Functions that write what is copied to a shell; the others are of runtimes/parts/engine_tools.py.
+COPIED = frozenset({"launch", "_aphrodite", "_ik_llama", "_koboldcpp", "_llamafile", "_lm_studio", "_omlx", "_webui"})
 STORED = frozenset(
     {"Saved", "norm_saved", "inner_saved", "Core", "TokenCache", "StateCache", "Exchange", "Scale"}
 )  # named by their first

@@ -40,6 +40,7 @@ from tonnage.question.subjects.run import RunOptions
 from tonnage.question.subjects.serving import ServingOptions
 from tonnage.question.subjects.training import TrainingOptions
 from tonnage.runtimes import serving_runtimes, training_runtimes
+from tonnage.runtimes.parts.engine_tools import ENGINE_TOOLS
 
 os.environ["TONNAGE_LANG"] = "en"  # the pages are English wherever they are written
 ROOT = Path(__file__).parents[1]
@@ -274,6 +275,7 @@ def _table(mark: re.Match[str]) -> str:
             "options": lambda: _options(name),
             "statuses": _statuses,
             "formats": _formats,
+            "tools": _engine_tools,
             "calibration": _calibration,
             "quantities": _quantities,
             "decisions": _decisions,
@@ -338,6 +340,20 @@ def _formats() -> list[str]:
         for form in formats()
     ]
     return ["| format | tool | newest release read | verbs | written by export |", "|---|---|---|---|---|", *rows]
+
+
+def _engine_tools() -> list[str]:
+    """The tools that `--engine` takes by the name of an engine that they run."""
+    rows = []
+    for tool in ENGINE_TOOLS.values():
+        machines = ", ".join((*tool.vendors, *tool.kinds)) or "-"
+        own = ", ".join(f"`{name}` {value}" for name, value in tool.defaults.items()) or "-"
+        runs = ", ".join(dict.fromkeys((*tool.engines, *tool.of_formats.values())))
+        command = "its own" if tool.launch is not None else "the engine's"
+        cells = (f"`{tool.name}`", tool.title, runs, machines, own, command, tool.differs or "-")
+        rows.append(f"| {' | '.join(cells)} |")
+    head = "| name | tool | runs on, usual first | machines of | its own defaults | command | what differs |"
+    return [head, "|---|---|---|---|---|---|---|", *rows]
 
 
 def _calibration() -> list[str]:

@@ -18,7 +18,12 @@ STEMS = [path.stem for path in PATHS]
 FACTS = {"inside": "inside", "outside": "outside", "host_memory_bytes": "host_memory_gib", "power_watts": "power_watts"}
 
 # Nodes whose wiring leaves links of the chip unused: node -> what the chip could carry in GB/s.
-PART_OF_THE_LINKS = {"trn2.48xlarge": 640}
+PART_OF_THE_LINKS = {
+    "trn2.48xlarge": 640,
+    # of Tenstorrent's chips a node wires some
+    **dict.fromkeys(("wormhole-n300", "tt-loudbox-wormhole", "tt-quietbox-wormhole"), 200),
+    "tt-loudbox-blackhole": 400,
+}
 
 # (node, accelerators, GB/s inside, Gb/s outside of the whole node, GiB of the host), each as its maker prints it
 PUBLISHED = [

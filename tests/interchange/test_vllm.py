@@ -153,6 +153,10 @@ COMMANDS = [
         '--speculative-config \'{"method": "eagle3", "model": "a/eagle3-head", "num_speculative_tokens": 3}\'',
         {"draft_tokens": 3, "speculative": "eagle3", "draft_model": "a/eagle3-head"},
     ),
+    (
+        "-sc.method eagle3 -sc.model a/head -sc.num_speculative_tokens 5 -sc.parallel_drafting true",
+        {"draft_tokens": 5, "speculative": "p-eagle", "draft_model": "a/head"},
+    ),
     ("-sc.method mtp -sc.num_speculative_tokens 2", {"draft_tokens": 2}),
     (
         "--speculative-config.model Qwen/Qwen3-0.6B --speculative-config.num-speculative-tokens 3",

@@ -129,7 +129,7 @@ def test_its_files_are_its_own():
         tonnage.serve("qwen3-8b", on="h100", engine="vllm", weights="ov-int4")
     with pytest.raises(InvalidPlan, match="only openvino loads"):
         tonnage.serve("qwen3-8b", on="h100", engine="transformers", weights="ov-int8")
-    with pytest.raises(InvalidPlan, match=r"OpenVINO 2026.2 runs on accelerators of Intel. Got H100"):
+    with pytest.raises(InvalidPlan, match=r"OpenVINO Model Server runs on accelerators of Intel. Got H100"):
         tonnage.serve("qwen3-8b", on="h100", engine="ovms")
     with pytest.raises(InvalidPlan, match="loads bf16, fp16, fp32, ov-int4, ov-int8"):
         served(weights="q4_k_m")

@@ -251,17 +251,18 @@ def serve(
         checkpoint's own)
       kv_cache [precision]: how keys and values are stored: auto, or what the engine has: fp8, fp8_e5m2, nvfp4; int8,
         int4, int2 (default: as wide as activations)
-      engine [name]: engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, mlx, transformers,
-        exllamav2, exllamav3, gpt-fast, openvino, lmdeploy, neuron, tgi, dynamo, dynamo-sglang, dynamo-trtllm,
-        jetstream, mlc, generic, ktransformers, tei, sentence-transformers, infinity, faster-whisper, openai-whisper,
-        whisper.cpp (default: vllm; llama.cpp for GGUF, on CPUs and Apple)
+      engine [name]: engine that serves the model; a tool such as lm-studio or vllm-ascend leads to its own: vllm,
+        sglang, tensorrt-llm, llama.cpp, ollama, mlx, transformers, exllamav2, exllamav3, gpt-fast, openvino, lmdeploy,
+        neuron, tgi, dynamo, dynamo-sglang, dynamo-trtllm, jetstream, mlc, generic, ktransformers, tei,
+        sentence-transformers, infinity, faster-whisper, openai-whisper, whisper.cpp (default: vllm; llama.cpp for GGUF,
+        on CPUs and Apple)
       tensor_parallel_size [ranks]: ranks that share each matrix (default: the node, as far as heads divide)
       pipeline_parallel_size [ranks]: pipeline stages (default: 1)
       expert_parallel_size [ranks]: ranks that share a layer's experts (default: 1)
       gpu_memory_utilization [0 to 1]: part of the memory that the engine takes (default: vllm's 0.92)
       max_num_seqs [requests]: requests that the engine runs at once (default: the engine's own)
-      speculative [method]: how tokens are drafted (speculative decoding): eagle3, eagle, mtp, medusa, ngram, draft
-        (default: none)
+      speculative [method]: how tokens are drafted (speculative decoding): eagle3, eagle, mtp, medusa, p-eagle, dflash,
+        ngram, suffix, draft (default: none)
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
       price_per_accelerator_hour [USD]: price of one accelerator for one hour (default: the cheapest offer known)
     All 79 options: `print(tonnage.options("serve"))`.

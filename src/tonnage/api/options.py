@@ -467,10 +467,11 @@ class MachineOptions(TypedDict, total=False):
     """without CUDA graphs (vllm, sglang)"""
     calibrated: bool | None
     engine: str | None
-    """engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, mlx, transformers, exllamav2,
-    exllamav3, gpt-fast, openvino, lmdeploy, neuron, tgi, dynamo, dynamo-sglang, dynamo-trtllm, jetstream, mlc,
-    generic, ktransformers, tei, sentence-transformers, infinity, faster-whisper, openai-whisper, whisper.cpp
-    [name]; default: vllm; llama.cpp for GGUF, on CPUs and Apple
+    """engine that serves the model; a tool such as lm-studio or vllm-ascend leads to its own: vllm, sglang,
+    tensorrt-llm, llama.cpp, ollama, mlx, transformers, exllamav2, exllamav3, gpt-fast, openvino, lmdeploy,
+    neuron, tgi, dynamo, dynamo-sglang, dynamo-trtllm, jetstream, mlc, generic, ktransformers, tei,
+    sentence-transformers, infinity, faster-whisper, openai-whisper, whisper.cpp [name]; default: vllm; llama.cpp
+    for GGUF, on CPUs and Apple
     """
     engine_version: str | None
     """an earlier version of the engine, whose rules differ: 0.5.5 of sglang, b4000 of llama.cpp [version]; default:
@@ -503,8 +504,8 @@ class MachineOptions(TypedDict, total=False):
     weights_on_host: int | None
     """weights of each rank that stay in host memory (vllm, sglang) [bytes]; default: none"""
     speculative: str | None
-    """how tokens are drafted (speculative decoding): eagle3, eagle, mtp, medusa, ngram, draft [method]; default:
-    none
+    """how tokens are drafted (speculative decoding): eagle3, eagle, mtp, medusa, p-eagle, dflash, ngram, suffix,
+    draft [method]; default: none
     """
     draft_model: str | None
     """the model that drafts, or the checkpoint of the head that does (speculative decoding) [name]; default: the

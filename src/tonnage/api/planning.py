@@ -244,10 +244,11 @@ def plan_serving(
         (default: any)
       weights [precision]: how weights are stored: bf16, fp8, int8, awq, nf4, mxfp4, q4_k, ... (default: the
         checkpoint's own)
-      engine [name]: engine that serves the model: vllm, sglang, tensorrt-llm, llama.cpp, ollama, mlx, transformers,
-        exllamav2, exllamav3, gpt-fast, openvino, lmdeploy, neuron, tgi, dynamo, dynamo-sglang, dynamo-trtllm,
-        jetstream, mlc, generic, ktransformers, tei, sentence-transformers, infinity, faster-whisper, openai-whisper,
-        whisper.cpp (default: vllm; llama.cpp for GGUF, on CPUs and Apple)
+      engine [name]: engine that serves the model; a tool such as lm-studio or vllm-ascend leads to its own: vllm,
+        sglang, tensorrt-llm, llama.cpp, ollama, mlx, transformers, exllamav2, exllamav3, gpt-fast, openvino, lmdeploy,
+        neuron, tgi, dynamo, dynamo-sglang, dynamo-trtllm, jetstream, mlc, generic, ktransformers, tei,
+        sentence-transformers, infinity, faster-whisper, openai-whisper, whisper.cpp (default: vllm; llama.cpp for GGUF,
+        on CPUs and Apple)
       provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
     All 85 options: `print(tonnage.options("plan_serving"))`.
 

@@ -34,12 +34,14 @@ class AcceptanceFact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Method(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A way to draft. `tokens`: drafted in each step where nobody says a number."""
+    """A way to draft. `tokens`: drafted in each step where nobody says a number; `fact`: none where no
+    published acceptance is known.
+    """
 
     method: str
     tokens: int
     tokens_source: str
-    fact: tuple[AcceptanceFact, ...]
+    fact: tuple[AcceptanceFact, ...] = ()
 
 
 def methods() -> tuple[str, ...]:

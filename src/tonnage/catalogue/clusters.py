@@ -24,6 +24,21 @@ from tonnage.spec import Accelerator, Cluster, Node
 
 LARGEST = 10_000_000  # accelerators; the largest cluster built holds a few hundred thousand
 BOX = 8  # accelerators of a machine of unknown kind: as in the catalogue's servers of PCIe cards
+# How names of phones, tablets and their chips begin.
+PHONES: tuple[str, ...] = (
+    "iphone",
+    "ipad",
+    "pixel",
+    "galaxys",
+    "galaxy-s",
+    "oneplus",
+    "xiaomi",
+    "redmi",
+    "oppo",
+    "vivo",
+    "honor",
+)
+PHONES += ("snapdragon-8", "dimensity", "exynos", "tensor-g", "apple-a", "huawei-mate", "huawei-pura", "android")
 EXAMPLES = ("h100", "8xh100", "dgx-h100", "rtx-4090", "local")  # where no name is near
 A_MACHINE = "give a machine's name, as in 8xH100-SXM-80GB"  # where no file may be read
 _SLICE = r"(?i:(?:tpu[\s-]?)?(v[2-4]|v5p|v5e|v5litepod|v6e|v7x?|(?<=tpu)7x)-(\d{1,5}))"
@@ -207,7 +222,7 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
 
 def _unknown_name(name: str) -> TonnageError:
     """The error for a name of no accelerator, with what is nearest to it."""
-    from tonnage.catalogue.families import family_error
+    from tonnage.catalogue.families import family_error, is_family
 
     if name.isdecimal():
         return InvalidInput(
@@ -220,9 +235,15 @@ def _unknown_name(name: str) -> TonnageError:
             "one machine is taken here, not several: `tonnage compare` and `tonnage plan` take a list. Got {name}.",
             name=shown(name),
         )
+    if toml_files.key(name).startswith(PHONES):
+        return InvalidInput(
+            "phones and tablets are not estimated: nobody publishes what their systems leave to a program, or how fast "
+            "it runs there. Got {name}. Nearest: apple-m4-16gb, snapdragon-x-elite, raspberry-pi-5.",
+            name=shown(name),
+        )
     known = [*accelerator_names(), *node_names()]
     aliases = [*toml_files.aliases("accelerators"), *toml_files.aliases("nodes")]
-    if not nearest(name, [*known, *aliases]) or toml_files.key(name) in KINDS:
+    if not nearest(name, [*known, *aliases]) or toml_files.key(name) in KINDS or is_family(name):
         family = family_error(name)
         if family is not None:
             return family

@@ -37,6 +37,12 @@ def family_error(name: str) -> UnknownName | None:
     return None
 
 
+def is_family(name: str) -> bool:
+    """Whether a name is a maker's or a generation's, to the letter."""
+    key = toml_files.key(name)
+    return any(toml_files.key(family) == key for field in FAMILIES for family in _families(field))
+
+
 def _families(field: str) -> dict[str, list[str]]:
     """Maker or generation -> its accelerators."""
     families: dict[str, list[str]] = {}

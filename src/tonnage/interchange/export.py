@@ -123,6 +123,8 @@ def _of_format(form: Format, verb: str, question: Mapping[str, Any]) -> dict[str
     """The runtime or engine of the format, which the question may name as the format or its tool is called."""
     option = {"train": "runtime", "serve": "engine"}[verb]
     own, got = form.sets.get(verb, ""), question.get(option)
+    if verb == "serve" and own and got and _starts_as(str(got), own):
+        return {option: got}
     if own and got not in (None, own) and letters_of(str(got)) not in (letters_of(form.name), letters_of(form.tool)):
         raise InvalidInput(
             "{name} starts {own}: leave {option} out. Got {got}.",
@@ -132,6 +134,15 @@ def _of_format(form: Format, verb: str, question: Mapping[str, Any]) -> dict[str
             got=got,
         )
     return {option: own} if own else {}
+
+
+def _starts_as(name: str, engine: str) -> bool:
+    """Whether a tool of this name starts the engine by the engine's own command, as vllm-ascend does."""
+    from tonnage.runtimes.parts.engine_tools import ENGINE_TOOLS
+    from tonnage.runtimes.parts.tool import find_tool
+
+    tool = find_tool(ENGINE_TOOLS, name)
+    return tool is not None and tool.launch is None and engine in tool.engines
 
 
 def _implied(planned: PlannedRun, says: frozenset[str]) -> dict[str, Any]:

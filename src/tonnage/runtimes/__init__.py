@@ -87,11 +87,20 @@ def has_training_runtime(name: str) -> bool:
 
 
 def serving_runtime(name: str, version: str = "") -> ServingRuntime:
-    """The serving engine of this name, or one of its other spellings, the newest, or as it was at a version."""
+    """The serving engine of this name, or one of its other spellings, the newest, or as it was at a version; of a tool
+    the engine that it usually runs on.
+    """
     if name not in SERVING_RUNTIMES:
         _import_file(name)
     engine = SERVING_RUNTIMES[name] if name in SERVING_RUNTIMES else _engine_spelled(name)
     return at_version(engine, version)
+
+
+def has_serving_runtime(name: str) -> bool:
+    """Whether a file here has the serving engine of this name, or it is registered already."""
+    if name not in SERVING_RUNTIMES:
+        _import_file(name)
+    return name in SERVING_RUNTIMES
 
 
 def training_runtimes() -> tuple[str, ...]:
@@ -140,7 +149,13 @@ def _engine_spelled(name: str) -> ServingRuntime:
     for engine in map(SERVING_RUNTIMES.__getitem__, engines):
         if letters == letters_of(engine.name) or letters in engine.aliases:
             return engine
-    raise unknown("serving engine", name, engines)
+    from tonnage.runtimes.parts.engine_tools import ENGINE_TOOLS
+    from tonnage.runtimes.parts.tool import find_tool
+
+    tool = find_tool(ENGINE_TOOLS, name)
+    if tool is not None:
+        return serving_runtime(tool.engines[0])
+    raise unknown("serving engine", name, engines, () if nearest(name, engines) else nearest(name, ENGINE_TOOLS))
 
 
 def _import_file(name: str) -> None:

@@ -33,7 +33,7 @@ SERVING_RUNTIMES.add(
         faster_weights=("exl3-4.0",),
         narrow_cache="q8",
         launch=launch,
-        aliases=("exllama3", "exl3", "tabbyapi", "tabby"),
+        aliases=("exllama3", "exl3"),
         prefix_caching="ExLlamaV3, exllamav3/generator/pagetable.py: pages of equal tokens are shared",
         kv_cache={"fp16": "fp16", **{f"q{bits}": f"exl-q{bits}" for bits in BITS}},
         kv_cache_source="ExLlamaV3, exllamav3/cache/quant.py: CacheLayer_quant, 2 to 8 bits",

@@ -59,7 +59,7 @@ SERVING_RUNTIMES.add(
         faster_weights=("mlx-4bit",),
         launch=launch,
         listed=6,
-        aliases=("mlxlm", "lmstudio"),
+        aliases=("mlxlm",),
         settings=("draft_tokens", "speculative"),
         drafts=("draft",),
         prefix_caching="mlx-lm, mlx_lm/server.py: --prompt-cache-size 10",

@@ -33,7 +33,7 @@ SERVING_RUNTIMES.add(
         graphs=(0, 0),
         launch=launch,
         listed=8,
-        aliases=("nxd", "nxdinference", "vllmneuron"),
+        aliases=("nxd", "nxdinference"),
         overhead_source="NxD-Inference, src/neuronx_distributed_inference/modules/kvcache/kv_cache_manager.py",
         logits_bytes=6,
         kv_cache={"fp8": "fp8-e4m3"},

@@ -94,7 +94,7 @@ SERVING_RUNTIMES.add(
         launch=launch,
         kernels_note=kernels_note,
         listed=7,
-        aliases=("openvinogenai", "ovms", "openvinomodelserver"),
+        aliases=("openvinogenai",),
         kv_cache={"u8": "block-int8", "i8": "block-int8", "int8": "block-int8", "f16": "fp16", "fp16": "fp16"},
         kv_cache_source="OpenVINO-Model-Server, src/cli_parser.cpp: --kv_cache_precision",
         own_kv_cache="block-int8",

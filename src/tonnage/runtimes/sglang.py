@@ -214,6 +214,8 @@ def _drafts(start: Start) -> Words:
     if not start.draft and not start.predicts:
         return ["--speculative-algorithm NGRAM", checked, "--speculative-ngram-max-bfs-breadth 1"]
     path = f" --speculative-draft-model-path {quote(start.draft)}"
+    if start.head == "dflash":  # its block has the last token and the drafts
+        return [f"--speculative-algorithm DFLASH{path}", f"--speculative-dflash-block-size {tokens + 1}"]
     model = f"{start.head.upper() or 'STANDALONE'}{path}" if start.draft else "NEXTN"
     return [
         f"--speculative-algorithm {model}",
@@ -280,7 +282,7 @@ NEWEST = ServingRuntime(
         "kv_offload",
     ),
     prefix_caching="SGLang, sglang/srt/mem_cache/radix_cache.py, unless --disable-radix-cache",
-    drafts=("eagle3", "eagle", "mtp", "ngram", "draft"),
+    drafts=("eagle3", "eagle", "mtp", "dflash", "ngram", "draft"),
     heads_rule="SGLang, sglang/srt/models/llama.py: total_num_heads % tp_size == 0",
     blocks_rule="SGLang, sglang/srt/layers/quantization/fp8.py, create_weights: not divisible by weight quantization "
     "block_n; "

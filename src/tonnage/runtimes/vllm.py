@@ -290,9 +290,12 @@ def _media(media: Media | None, engine: str) -> list[str]:
 
 def _drafts(start: Start) -> str:
     """vllm/config/speculative.py: SpeculativeConfig."""
-    settings: dict[str, str | int] = {"method": start.head} if start.head else {}
-    settings |= {"model": start.draft} if start.draft else {"method": "mtp" if start.predicts else "ngram"}
+    parallel = start.head == "p-eagle"
+    settings: dict[str, str | int] = {"method": "eagle3" if parallel else start.head} if start.head else {}
+    own = "suffix" if start.plan.drafting.speculative == "suffix" else "mtp" if start.predicts else "ngram"
+    settings |= {"model": start.draft} if start.draft else {"method": own}
     settings["num_speculative_tokens"] = start.plan.drafting.draft_tokens
+    settings |= {"parallel_drafting": True} if parallel else {}
     if settings.get("method") == "ngram":
         settings["prompt_lookup_max"] = LOOKED_UP
     from json import dumps
@@ -375,7 +378,7 @@ NEWEST = ServingRuntime(
         "kv_offload",
     ),
     prefix_caching="vLLM, vllm/config/cache.py: enable_prefix_caching True",
-    drafts=("eagle3", "eagle", "mtp", "medusa", "ngram", "draft"),
+    drafts=("eagle3", "eagle", "mtp", "medusa", "p-eagle", "dflash", "ngram", "suffix", "draft"),
     heads_rule="vLLM, vllm/config/model.py, verify_with_parallel_config: total number of attention heads must be "
     "divisible by tensor "
     "parallel size",

@@ -131,6 +131,8 @@ class ServingPlan(Plan, frozen=True, kw_only=True):
     engine: str = "vllm"
     #: Release of the engine; empty: the newest known.
     engine_version: str = ""
+    #: The tool that runs the engine, such as aphrodite; empty: none.
+    engine_tool: str = ""
     #: Tokens of one pass at most.
     max_num_batched_tokens: int | None = None
     #: Requests of one pass at most.

@@ -16,6 +16,7 @@ from tonnage.models import read
 from tonnage.runtimes import serving_runtime, serving_runtimes
 
 LLAMA, ON = "llama-3.1-8b", "h100"
+UNPUBLISHED = ("dflash", "suffix")  # the catalogue has no acceptance of them
 SAID = {"input_tokens": 1024, "output_tokens": 512, "concurrency": 4}
 
 
@@ -61,11 +62,53 @@ def test_a_medusa_head_is_a_matrix_and_an_output_head_for_each_token():
     assert head(model, "medusa", 3).num_parameters() == 3 * of_one
 
 
+def test_a_drafter_of_blocks_is_as_large_as_its_config_says():
+    """z-lab/Qwen3.6-27B-DFlash, config.json: five layers, five hidden states of the model."""
+    w = Widths(hidden_size=5120, heads=32, kv_heads=8, head_dim=128, intermediate_size=17408, vocab_size=248_320)
+    layer = 2 * 5120 * 4096 + 2 * 5120 * 1024 + 3 * 5120 * 17408 + 2 * 5120 + 2 * 128
+    assert of_widths(w, "dflash", 15).num_parameters() == 5 * 5120 * 5120 + 5 * layer + 2 * 5120
+
+
+def test_a_head_of_p_eagle_is_about_as_large_as_published():
+    """amazon/gpt-oss-120b-p-eagle: 1.7 billion parameters, of which the table and the output head have 1.16; how wide
+    its feed-forward layers are its page does not say.
+    """
+    assert head(read("gpt-oss-120b"), "p-eagle", 5).num_parameters() == pytest.approx(1.7e9, rel=0.1)
+
+
+def test_a_drafter_of_one_pass_costs_little_for_more_tokens():
+    def growth(name):
+        few, many = (
+            ask(speculative=name, draft_tokens=tokens, acceptance=0.0, concurrency=1).serving.tpot_seconds.value
+            for tokens in (2, 8)
+        )
+        return many - few
+
+    assert growth("dflash") < 0.2 * growth("eagle3")
+    assert growth("p-eagle") < 0.2 * growth("eagle3")
+
+
+def test_suffix_decoding_needs_no_weights_and_no_passes():
+    suffix, ngram = (ask(speculative=name, draft_tokens=5, acceptance=0.5) for name in ("suffix", "ngram"))
+    assert weights(suffix) == weights(ngram)
+    assert suffix.serving.tpot_seconds.value == ngram.serving.tpot_seconds.value
+    most = ask(speculative="suffix", acceptance=0.5)
+    assert any("drafts at most 32 tokens" in note for note in most.warnings)
+    assert not any("drafts at most" in note for note in suffix.warnings)
+
+
+@every_row("name", UNPUBLISHED)
+def test_a_method_without_published_acceptance_is_told_it_by_its_user(name):
+    with pytest.raises(MissingDatum, match="acceptance"):
+        ask(speculative=name)
+    assert ask(speculative=name, acceptance=0.6).serving.tpot_seconds.value > 0
+
+
 def test_every_published_fact_names_its_model_and_says_one_thing():
     assert set(methods()) == set(known_methods())
     for name in methods():
         facts = method(name).fact
-        assert facts
+        assert bool(facts) == (name not in UNPUBLISHED)
         for fact in facts:
             assert fact.source
             assert fact.as_of
@@ -201,6 +244,11 @@ def test_vllm_is_told_the_method_and_the_published_head():
     }
     assert '"method": "mtp"' in command(model="deepseek-v3", on="8xh200", speculative="mtp")
     assert '"method": "ngram"' in command(model="deepseek-v3", on="8xh200", speculative="ngram")
+    parallel = command(model="gpt-oss-120b", speculative="p-eagle")
+    assert '"method": "eagle3", "model": "amazon/gpt-oss-120b-p-eagle"' in parallel
+    assert '"parallel_drafting": true' in parallel
+    assert '"method": "dflash"' in command(speculative="dflash", acceptance=0.6)
+    assert '{"method": "suffix", "num_speculative_tokens": 32}' in command(speculative="suffix", acceptance=0.6)
     assert '"model": "meta-llama/Llama-3.2-1B"' in command(speculative="draft", draft_model="llama-3.2-1b")
 
 
@@ -216,6 +264,8 @@ def test_other_engines_are_told_in_their_words():
     head_of = "--speculative-draft-model-path yuhuili/EAGLE3-LLaMA3.1-Instruct-8B"
     assert f"--speculative-algorithm EAGLE3 {head_of} --speculative-num-steps 3" in sglang
     assert "--speculative-num-draft-tokens 4" in sglang
+    blocks = command(engine="sglang", speculative="dflash", acceptance=0.6)
+    assert "--speculative-algorithm DFLASH" in blocks and "--speculative-dflash-block-size 16" in blocks
     assert "decoding_type: Eagle3, max_draft_len: 3" in command(engine="tensorrt-llm", speculative="eagle3")
     assert "--spec-type draft-eagle3" in command(engine="llama.cpp", speculative="eagle3")
 

@@ -190,7 +190,6 @@ def _one_command(
 ) -> tuple[str, list[str]]:
     """The command of one server, and notes on it."""
     model_place, engine = loaded(model, plan, cluster.accelerator), serving_runtime(plan.engine, plan.engine_version)
-    assert engine.launch is not None
     start = Start(
         model=model,
         plan=plan,
@@ -207,7 +206,7 @@ def _one_command(
         transfer=role.transfer,
     )
     variable = engine.longer_variable if plan.context > (model.context or plan.context) else ""
-    command = f"{variable} {engine.launch(start)}".lstrip()
+    command = f"{variable} {_started(start, engine)}".lstrip()
     plugin = plugin_for(engine.plugins, cluster.accelerator)
     if plugin is not None:
         start.notes.append(
@@ -219,6 +218,17 @@ def _one_command(
         )
     unnamed = to_be_named(engine, start.name, start.draft if start.draft in command else "")
     return command, [*start.notes, *unnamed]
+
+
+def _started(start: Start, engine: ServingRuntime) -> str:
+    """The engine's command, or that of the tool which runs it."""
+    assert engine.launch is not None
+    if not start.plan.engine_tool:
+        return engine.launch(start)
+    from tonnage.runtimes.parts.engine_tools import ENGINE_TOOLS
+
+    write = ENGINE_TOOLS[start.plan.engine_tool].launch
+    return engine.launch(start) if write is None else write(start, engine.launch)
 
 
 def _with_notes(commands: list[str], notes: list[str]) -> str:

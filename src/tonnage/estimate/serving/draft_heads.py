@@ -1,7 +1,7 @@
-"""Heads that draft, as models of their own: EAGLE, EAGLE-3 and Medusa.
+"""Heads that draft, as models of their own: EAGLE, EAGLE-3, Medusa, P-EAGLE and DFlash.
 
-Structure: SafeAILab/EAGLE, eagle/model/cnets.py and vLLM, vllm/model_executor/models/llama_eagle.py, llama_eagle3.py
-and medusa.py. Their sizes follow those of the model that checks the drafts.
+Structure: SafeAILab/EAGLE, eagle/model/cnets.py and vLLM, vllm/model_executor/models/llama_eagle.py, llama_eagle3.py,
+medusa.py and qwen3_dflash.py. Their sizes follow those of the model that checks the drafts.
 """
 
 from functools import lru_cache
@@ -12,10 +12,12 @@ from msgspec import Struct
 from tonnage.architectures import Block, Branch, Model
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.message import Message
-from tonnage.ops import MLP, Attention, Head, Linear, Norm, Op, Parameter
+from tonnage.ops import MLP, Attention, Embedding, Head, Linear, Norm, Op, Parameter
 
 HIDDEN_STATES = 3  # EAGLE-3 reads those of a low, a middle and a high layer
 DRAFT_VOCABULARY = 32_000  # yuhuili/EAGLE3-LLaMA3.1-Instruct-8B, config.json: draft_vocab_size
+P_EAGLE_LAYERS = 4  # amazon/gpt-oss-120b-p-eagle, README.md: 4 layers, with a table and an output head of their own
+DFLASH_LAYERS = DFLASH_STATES = 5  # z-lab/Qwen3.6-27B-DFlash, config.json: num_hidden_layers, target_layer_ids
 HEAD_DIM = 128
 DTYPE = "bfloat16"
 
@@ -71,6 +73,10 @@ def of_widths(widths: Widths, method: str, tokens: int, *, shared: bool = False)
     """The head of these widths, see `head`."""
     if method == "medusa":
         return _model(method, widths, _medusa(widths, tokens))
+    if method == "p-eagle":
+        return _p_eagle(widths)
+    if method == "dflash":
+        return _dflash(widths, shared=shared)
     return _model(method, widths, _eagle(widths, three=method == "eagle3", shared=shared))
 
 
@@ -104,10 +110,61 @@ def _medusa(w: Widths, tokens: int) -> tuple[Block, tuple[Op, ...]]:
     return Block("Medusa heads", blocks), heads
 
 
-def _model(method: str, w: Widths, parts: tuple[Block, tuple[Op, ...]]) -> Model:
+def _plain(w: Widths, *, head_norm: bool) -> Block:
+    """A decoder layer of these widths."""
+    h = w.hidden_size
+    heads = [Norm(name=f"{name}_norm", width=w.head_dim) for name in ("q", "k")] if head_norm else []
+    attention = Attention(hidden_size=h, heads=w.heads, kv_heads=w.kv_heads, head_dim=w.head_dim)
+    norms = (Norm(name="input_layernorm", width=h), Norm(name="post_attention_layernorm", width=h))
+    return Block(
+        "decoder layer",
+        (norms[0], attention, *heads, norms[1], MLP(hidden_size=h, intermediate_size=w.intermediate_size)),
+    )
+
+
+def _p_eagle(w: Widths) -> Model:
+    """EAGLE-3 with more layers, a token table and the whole vocabulary."""
+    first, after = _eagle(w, three=True, shared=False)
+    after = (
+        *(op for op in after if not isinstance(op, Head | Parameter)),
+        Head(width=w.hidden_size, vocab_size=w.vocab_size),
+    )
+    table = Embedding(num_embeddings=w.vocab_size, width=w.hidden_size)
+    blocks, layers = (first, _plain(w, head_norm=False)), (0, *[1] * (P_EAGLE_LAYERS - 1))
+    return _model("p-eagle", w, (first, after), before=(table,), blocks=blocks, layers=layers)
+
+
+def _dflash(w: Widths, *, shared: bool) -> Model:
+    """Layers of Qwen3 that see keys and values of the model's hidden states, which `fc` joins; the model's table and
+    output head.
+    """
+    h, block = w.hidden_size, _plain(w, head_norm=True)
+    joins = (
+        Linear(name="fc", in_features=DFLASH_STATES * h, out_features=h),
+        Norm(name="hidden_norm", width=h),
+    )
+    after = (Norm(name="norm", width=h), *((Head(width=h, vocab_size=w.vocab_size),) if shared else ()))
+    return _model("dflash", w, (block, after), before=joins, layers=(0,) * DFLASH_LAYERS)
+
+
+def _model(
+    method: str,
+    w: Widths,
+    parts: tuple[Block, tuple[Op, ...]],
+    *,
+    before: tuple[Op, ...] = (),
+    blocks: tuple[Block, ...] = (),
+    layers: tuple[int, ...] = (0,),
+) -> Model:
     block, after = parts
     branch = Branch(
-        name="decoder", kind="decoder", hidden_size=w.hidden_size, blocks=(block,), layers=(0,), after=after
+        name="decoder",
+        kind="decoder",
+        hidden_size=w.hidden_size,
+        blocks=blocks or (block,),
+        layers=layers,
+        before=before,
+        after=after,
     )
     return Model(
         name=Message("{method} head", method=method),

@@ -11,6 +11,8 @@ from tonnage.estimate.serving.placement import (
     HEADS,
     LOOKUP,
     OWN_LAYERS,
+    SUFFIX,
+    WEIGHTLESS,
     draft_model,
     has_own_layers,
     way_to_draft,
@@ -22,6 +24,7 @@ from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import human
 from tonnage.runtimes import ServingRuntime, serving_runtime, serving_runtimes
 
+DFLASH = HEADS[-1]
 MANY_DRAFTS = 16  # tokens drafted ahead, beyond every published run
 
 
@@ -51,7 +54,7 @@ def drafts(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime)
     else:
         usual, why = 1, "one token ahead"
     tokens = q.take("draft_tokens", o.draft_tokens, usual, "default", why)
-    if tokens > MANY_DRAFTS:
+    if tokens > MANY_DRAFTS and method != SUFFIX:
         q.warn(
             Message(
                 "{@draft_tokens} {tokens}: published runs draft at most {most} tokens ahead. Each further one costs "
@@ -60,6 +63,20 @@ def drafts(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime)
                 most=most_published(),
             ),
             first=True,
+        )
+    if method == SUFFIX and o.draft_tokens is None:
+        q.warn(
+            Message(
+                "{@speculative} suffix drafts at most {tokens} tokens, and fewer where less of the text repeats: every "
+                "pass is timed with all of them. Say the mean of your load: {--draft-tokens} 6.",
+                tokens=tokens,
+            )
+        )
+    elif method == DFLASH:
+        q.warn(
+            Message(
+                "{@speculative} dflash projects each prompt to its keys and values: this part of TTFT is not counted."
+            )
         )
     if o.draft_model is not None:
         q.put("draft_model", o.draft_model, "given")
@@ -143,7 +160,7 @@ def _check_method(model: Model, o: ServingOptions, method: str, engine: ServingR
         raise InvalidPlan(
             Message("{@speculative} draft needs {@draft_model}, a smaller model with the same vocabulary. Got none.")
         )
-    if method in (OWN_LAYERS, LOOKUP) and o.draft_model:
+    if method in (OWN_LAYERS, *WEIGHTLESS) and o.draft_model:
         raise InvalidPlan(
             "{@speculative} {method} has no draft model: leave out {@draft_model}, or say {@speculative} draft. Got "
             "{draft_model}.",

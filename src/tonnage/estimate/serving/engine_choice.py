@@ -21,7 +21,7 @@ from tonnage.runtimes import (
 from tonnage.runtimes.parts.serving import number_of
 from tonnage.spec import Accelerator, Cluster
 
-GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"})
+GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei", "Tenstorrent", "Qualcomm"})
 
 
 def usual(model: Model, cluster: Cluster, o: ServingOptions, reason: str) -> tuple[str, Origin, str]:

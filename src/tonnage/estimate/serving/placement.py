@@ -13,8 +13,11 @@ from tonnage.ops import Embedding, Head
 from tonnage.runtimes import ServingRuntime
 from tonnage.spec import Accelerator, ServingPlan
 
-DRAFT, OWN_LAYERS, LOOKUP = "draft", "mtp", "ngram"
-HEADS = ("eagle3", "eagle", "medusa")  # weights of their own that read the model's hidden states
+DRAFT, OWN_LAYERS, LOOKUP, SUFFIX = "draft", "mtp", "ngram", "suffix"
+WEIGHTLESS = (LOOKUP, SUFFIX)  # what was written before says what follows
+# weights of their own that read the model's hidden states; the last three guess all tokens in one pass
+HEADS = ("eagle3", "eagle", "medusa", "p-eagle", "dflash")
+AT_ONCE = HEADS[2:]
 
 
 def way_to_draft(model: Model, speculative: str | None, draft_model: str | None) -> str:

@@ -55,6 +55,7 @@ from tonnage.kernel.units import counted, human
 from tonnage.numerics.precisions import ALIASES
 from tonnage.runtimes import (
     ServingRuntime,
+    has_serving_runtime,
     serving_runtime,
     serving_runtimes,
 )
@@ -83,6 +84,21 @@ COUNTS = (
 
 def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, question: Question) -> ServingPlan:
     """A complete, checked plan of one replica; replicas use the whole cluster and share the requests evenly."""
+    if options.engine is None or has_serving_runtime(options.engine):
+        return _on_engine(model, cluster, options, question)
+    from tonnage.estimate.serving.engine_tools import check_requests, note_tool, run_of_tool  # most name an engine
+
+    run = run_of_tool(model, cluster, options)
+    if run is None:
+        return _on_engine(model, cluster, options, question)
+    plan = _on_engine(model, cluster, run.options, question)
+    check_requests(run.tool, plan.concurrency)
+    note_tool(run, question)
+    return replace(plan, engine_tool=run.tool.name)
+
+
+def _on_engine(model: Model, cluster: Cluster, options: ServingOptions, question: Question) -> ServingPlan:
+    """The plan of options that name no tool."""
     o, q = options, question
     check_layers(o.layers_on_accelerator)
     for name in COUNTS:

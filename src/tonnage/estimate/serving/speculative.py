@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from tonnage.architectures import Model
 from tonnage.catalogue.acceptance import AcceptanceFact, method, methods
-from tonnage.estimate.serving.placement import DRAFT, HEADS, LOOKUP, OWN_LAYERS
+from tonnage.estimate.serving.placement import DRAFT, HEADS, LOOKUP, OWN_LAYERS, SUFFIX
 from tonnage.formulas import passes as f
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.message import Message
@@ -51,7 +51,7 @@ class Acceptance(Struct, frozen=True, kw_only=True):
 
 def known_methods() -> tuple[str, ...]:
     """All methods, the most used first."""
-    order = (*HEADS[:2], OWN_LAYERS, HEADS[2], LOOKUP, DRAFT)
+    order = (*HEADS[:2], OWN_LAYERS, *HEADS[2:], LOOKUP, SUFFIX, DRAFT)
     return tuple(name for name in order if name in methods())
 
 
@@ -100,7 +100,10 @@ def _acceptance(model: str, family: str, name: str, tokens: int, draft: str) -> 
         chosen = tuple(fact for fact in near if not fact.tree) or near
         if chosen:
             return _joined(chosen, level, tokens)
-    raise MissingDatum("no publication says how many drafted tokens are accepted with {method}.", method=name)
+    raise MissingDatum(
+        "no published acceptance of {method} is in the catalogue. Say that of your load: {--acceptance} 0.6.",
+        method=name,
+    )
 
 
 def _joined(facts: tuple[AcceptanceFact, ...], level: Level, tokens: int, *, lowest: bool = False) -> Acceptance:

@@ -11,7 +11,7 @@ from tonnage.estimate.load import Policy, Steady, mean_lengths, steady
 from tonnage.estimate.load.shape import where
 from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import ServingMemory, draft_plan, serving_memory
-from tonnage.estimate.serving.placement import drafting, uses_own_layers
+from tonnage.estimate.serving.placement import AT_ONCE, drafting, uses_own_layers
 from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
 from tonnage.estimate.serving_time.towers import encoding
@@ -25,7 +25,6 @@ from tonnage.kernel.formula import Number, exp, maximum, minimum
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Accelerator, Cluster, Load, ServingPlan
 
-AT_ONCE = "medusa"
 UNEVEN = 1.02  # a cache that takes so much more, or less, than in proportion to its tokens has windows or states
 
 
@@ -48,13 +47,22 @@ class SiteTimes:
 class Drafted:
     """Passes of a replica that drafts `tokens` ahead: `checks` takes them all in one pass, and `guesses` is run
     before it for each (None: guessing costs nothing, as n-grams do). `at_once`: one pass guesses all of them, from the
-    model's own hidden states, and none of prompts.
+    model's own hidden states; `of_prompts`: who guesses passes prompts too.
     """
 
     site: SiteTimes | None = None
 
-    def __init__(self, checks: PassTime, guesses: PassTime | None, tokens: int, *, at_once: bool = False):
-        self.checks, self.guesses, self.tokens, self.at_once = checks, guesses, tokens, at_once
+    def __init__(
+        self,
+        checks: PassTime,
+        guesses: PassTime | None,
+        tokens: int,
+        *,
+        at_once: bool = False,
+        of_prompts: bool = True,
+    ):
+        self.checks, self.guesses, self.tokens = checks, guesses, tokens
+        self.at_once, self.of_prompts = at_once, of_prompts
         self.plan, self.engine, self.knows_prompts = checks.plan, checks.engine, checks.knows_prompts
         self.works, self.bandwidth, self.is_measured = checks.works, checks.bandwidth, checks.is_measured
         self.tokens_each: Number = f.tokens_per_pass.evaluate(n_draft=tokens, p_take=checks.plan.drafting.acceptance)
@@ -69,7 +77,8 @@ class Drafted:
         if self.guesses is None:
             return check
         if self.at_once:
-            guess = self.guesses.spent(0, 0, requests, keys)
+            tokens, seen = (prompt_tokens, prompt_keys) if self.of_prompts else (0, 0)
+            guess = self.guesses.spent(tokens, seen, requests, keys)
             one = Spent._make(a + b for a, b in zip(check, guess, strict=True))
             return one._replace(engine=check.engine)
         first = self.guesses.spent(prompt_tokens, prompt_keys, requests, keys)
@@ -198,9 +207,9 @@ def drafted(
     """The passes of a plan, with those of its draft model or of the model's own layers of multi-token prediction."""
     if not plan.drafting.draft_tokens:
         return passes
-    small = drafting(model, plan, shared=True)
+    small, method = drafting(model, plan, shared=True), plan.drafting.speculative
     if small is not None:
-        own = draft_plan(plan)
+        own = draft_plan(plan).with_fields(draft_tokens=_beside(plan))
         works = stage_works(small, own, peaks(own, cluster.accelerator), kv_bytes(own))
         guesses: PassTime | None = PassTime(works, own, cluster, small.hidden_size, rates)
     elif uses_own_layers(model, plan):
@@ -209,7 +218,21 @@ def drafted(
         guesses = PassTime(works, own, cluster, model.hidden_size, rates)
     else:
         guesses = None
-    return Drafted(passes, guesses, plan.drafting.draft_tokens, at_once=plan.drafting.speculative == AT_ONCE)
+    return Drafted(
+        passes,
+        guesses,
+        plan.drafting.draft_tokens,
+        at_once=method in AT_ONCE,
+        of_prompts=method not in ("medusa", "dflash"),
+    )
+
+
+def _beside(plan: ServingPlan) -> int:
+    """Tokens of a request beside its last one in a pass that guesses: masks of a drafter that guesses all at once,
+    whose block begins with the last token (dflash), or is the first guess (p-eagle).
+    """
+    tokens = plan.drafting.draft_tokens
+    return {"dflash": tokens, "p-eagle": tokens - 1}.get(plan.drafting.speculative, 0)
 
 
 def policy(plan: ServingPlan, accelerator: Accelerator, pool_tokens: Number | None = None) -> Policy:

@@ -133,7 +133,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
     engine: Annotated[
         str | None,
         option(
-            "engine that serves the model",
+            "engine that serves the model; a tool such as lm-studio or vllm-ascend leads to its own",
             word,
             unit="name",
             default="vllm; llama.cpp for GGUF, on CPUs and Apple",
@@ -248,7 +248,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             word,
             unit="method",
             default="none",
-            choices=("eagle3", "eagle", "mtp", "medusa", "ngram", "draft"),
+            choices=("eagle3", "eagle", "mtp", "medusa", "p-eagle", "dflash", "ngram", "suffix", "draft"),
             lists_choices=True,
             usual=Usual(SERVING, "speculative decoding: eagle3, mtp, ngram, ...", "METHOD"),
         ),

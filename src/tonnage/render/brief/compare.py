@@ -1,6 +1,6 @@
 """The short text of a comparison: its best, one table, what its marks mean."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tonnage.documents.document import builtins
@@ -23,9 +23,11 @@ from tonnage.render.brief.words import (
     add_notes,
     assumed,
     flag,
+    value_of,
 )
 from tonnage.render.compared_figures import figure_text, short_formats
 from tonnage.render.tone import Toned
+from tonnage.runtimes import has_serving_runtime
 from tonnage.search.compare import Comparison
 from tonnage.search.compare.columns import Column as Figure
 from tonnage.search.compare.pivot import ENCODED, label, pivot, shown
@@ -153,9 +155,21 @@ def _subject(comparison: Comparison) -> str:
     if comparison.verb == "train":
         varies = any(axis.varies and axis.name == "method" for axis in comparison.axes)
         return say("{model}: {kind}", model=model, kind=say("training") if varies else kind_of(question))
-    what = say(", ").join(filter(None, (model, engine_of(question))))
+    what = say(", ").join(filter(None, (model, _runner(question))))
     load = load_of(question)
     return say("{what}; {load}", what=what, load=load) if load else what
+
+
+def _runner(question: Mapping[str, Any]) -> str:
+    """The engine, or the tool that was asked for with the engine that it runs on."""
+    name, engine = str(value_of(question, "engine") or ""), engine_of(question)
+    if not name or has_serving_runtime(name):
+        return engine
+    from tonnage.runtimes.parts.engine_tools import ENGINE_TOOLS
+    from tonnage.runtimes.parts.tool import find_tool
+
+    tool = find_tool(ENGINE_TOOLS, name)
+    return f"{tool.title} ({engine})" if tool else engine
 
 
 def _machines(comparison: Comparison) -> list[str]:

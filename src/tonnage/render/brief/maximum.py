@@ -9,7 +9,7 @@ from tonnage.language.quantities import counted, human
 from tonnage.render.brief.bar import add_bar, memory_parts, peak_of
 from tonnage.render.brief.layout import MAX_LINES, Column, Page, Runs
 from tonnage.render.brief.numbers import count, many, seconds
-from tonnage.render.brief.serving import engine_of
+from tonnage.render.brief.serving import engine_of, runner_of
 from tonnage.render.brief.training import runtime_of
 from tonnage.render.brief.words import (
     ASSUMED,
@@ -186,7 +186,7 @@ def _title(document: Mapping[str, Any]) -> str:
 def _subject(document: Mapping[str, Any]) -> str:
     """Precision, machine, engine, and what the limit is."""
     question = document["question"]
-    runner = engine_of(question) if document["verb"] == "serve" else runtime_of(question)
+    runner = runner_of(question) if document["verb"] == "serve" else runtime_of(question)
     what = (
         f"{value_of(question, 'model', '')} {value_of(question, 'weights', '')}".strip()
         if document["what"] != "model"

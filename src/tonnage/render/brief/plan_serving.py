@@ -14,7 +14,7 @@ from tonnage.render.brief.answer import add_launch
 from tonnage.render.brief.bar import add_bar, memory_parts
 from tonnage.render.brief.layout import MAX_LINES, Column, Page, Runs
 from tonnage.render.brief.numbers import count, seconds, seconds_change, target, with_band
-from tonnage.render.brief.serving import engine_of
+from tonnage.render.brief.serving import engine_of, runner_of
 from tonnage.render.brief.verdict import LIMITS, tight_text
 from tonnage.render.brief.words import (
     ASSUMED,
@@ -158,7 +158,7 @@ def _subject(document: Mapping[str, Any]) -> str:
     question, plans = document["question"], document["plans"]
     best = document["best"]
     on = say(" or ").join(str(value_of(question, "on", "")).split(", "))
-    engine = engine_of(best["question"]) if best else str(plans[0]["engine"]) if plans else ""
+    engine = runner_of(best["question"]) if best else str(plans[0]["engine"]) if plans else ""
     where = say("{model} on {on}", model=value_of(question, "model"), on=on)
     what = say("{where}, {engine}", where=where, engine=engine) if engine else where
     return say("{what}; {load}", what=what, load=_load(question))

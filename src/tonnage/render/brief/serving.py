@@ -30,6 +30,7 @@ from tonnage.render.brief.words import (
     accelerator_of,
     at_load,
     carbon_text,
+    engine_tool_of,
     flag,
     given,
     is_load_given,
@@ -51,7 +52,7 @@ def serving_subject(document: Mapping[str, Any]) -> str:
     question = document["question"]
     model, weights = model_shown(document), value_of(question, "weights", "")
     what = f"{model} {weights}".rstrip()
-    what = say("{what}, {machine}, {engine}", what=what, machine=value_of(question, "on"), engine=engine_of(question))
+    what = say("{what}, {machine}, {engine}", what=what, machine=value_of(question, "on"), engine=runner_of(question))
     parts = (what, load_of(question), _shared_work(document), _drafts(question))
     return say("; ").join(filter(None, parts))
 
@@ -82,6 +83,12 @@ def _drafts(question: Mapping[str, Any]) -> str:
 def engine_of(question: Mapping[str, Any]) -> str:
     """The name of the engine as its makers write it."""
     return str(value_of(question, "engine_version") or value_of(question, "engine", "")).partition(" ")[0]
+
+
+def runner_of(question: Mapping[str, Any]) -> str:
+    """The engine, or the tool that was asked for with the engine that it runs on."""
+    tool = engine_tool_of(question)
+    return f"{tool.title} ({value_of(question, 'engine', '')})" if tool else engine_of(question)
 
 
 def load_of(question: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from tonnage.kernel.units import DAY, HOUR, human, money
 from tonnage.language import say, worded
 from tonnage.render.brief.layout import Page, Runs
 from tonnage.render.brief.numbers import count
-from tonnage.runtimes.parts.tool import Tool
+from tonnage.runtimes.parts.tool import NamedTool, Tool
 from tonnage.runtimes.parts.tools import TOOLS
 
 CHIPS = ("TPU", "Trainium", "Inferentia")  # accelerators that are no GPUs
@@ -142,9 +142,9 @@ def assumed(question: Question, names: Iterable[str]) -> list[str]:
 
 def given(question: Question, names: Iterable[str], origins: Collection[str] = SET) -> str:
     """Inputs that were given or chosen, as flags with a blank before each."""
-    tool = tool_of(question)
+    tools = {"runtime": tool_of(question), "engine": engine_tool_of(question)}
     return "".join(
-        f" {flag(name, tool.name if tool and name == 'runtime' else entry['value'])}"
+        f" {flag(name, tool.name if (tool := tools.get(name)) else entry['value'])}"
         for name in names
         if (entry := question.get(name)) and entry["from"] in origins and entry["value"] is not None
     )
@@ -152,9 +152,23 @@ def given(question: Question, names: Iterable[str], origins: Collection[str] = S
 
 def tool_of(question: Question) -> Tool | None:
     """The tool that was asked for, such as axolotl, where the question names the runtime that it runs on."""
-    entry = question.get("runtime")
-    why = entry.get("why") if isinstance(entry, Mapping) else None
+    why = _why(question, "runtime")
     return next((tool for tool in TOOLS.values() if tool.shown == why), None) if why else None
+
+
+def engine_tool_of(question: Question) -> NamedTool | None:
+    """The tool that was asked for, such as vllm-ascend, where the question names the engine that it runs on."""
+    entry, why = question.get("engine"), _why(question, "engine")
+    if not why or not isinstance(entry, Mapping) or entry.get("from") not in ASKED:
+        return None
+    from tonnage.runtimes.parts.engine_tools import ENGINE_TOOLS
+
+    return next((tool for tool in ENGINE_TOOLS.values() if tool.shown == why), None)
+
+
+def _why(question: Question, name: str) -> str:
+    entry = question.get(name)
+    return str(entry.get("why") or "") if isinstance(entry, Mapping) else ""
 
 
 def asked_again(question: Question, without: Collection[str] = (), origins: Collection[str] = SET) -> str:

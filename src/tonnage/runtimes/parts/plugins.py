@@ -45,6 +45,12 @@ VLLM = (
         kind="tpu",
         source="vLLM, docs/getting_started/installation/README.md: hardware plugins",
     ),
+    Plugin(
+        package="tt-vllm-plugin",
+        vendor="Tenstorrent",
+        kind="npu",
+        source="tt-inference-server, tt-vllm-plugin/pyproject.toml",
+    ),
 )
 
 

@@ -128,7 +128,7 @@ class Start(Struct, frozen=True, kw_only=True):
     def head(self) -> str:
         """The method of the head that drafts; "" where none does."""
         method = self.plan.drafting.speculative
-        return method if method in ("eagle3", "eagle", "medusa") else ""
+        return method if method in ("eagle3", "eagle", "medusa", "p-eagle", "dflash") else ""
 
     def note_nodes(self) -> None:
         """For engines without options for nodes."""

@@ -1,8 +1,11 @@
-"""What a training tool is by its name: what it runs on, and its own defaults. Nothing here needs torch."""
+"""What a tool is by its name: what it runs on, and the own defaults of one that trains. Nothing here needs torch."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from msgspec import Struct
+
+from tonnage.kernel.registry import letters_of
 
 PLAIN, UNDER_ZERO, UNDER_FSDP = "transformers", "deepspeed", "fsdp2"
 ON_TRAINER = (PLAIN, "ddp", UNDER_ZERO, UNDER_FSDP)
@@ -10,8 +13,8 @@ ON_TRAINER = (PLAIN, "ddp", UNDER_ZERO, UNDER_FSDP)
 GROUPS = ("replicate_size", "tensor_parallel_size", "context_parallel_size", "expert_parallel_size")
 
 
-class Tool(Struct, frozen=True, kw_only=True):
-    """A tool by its name, what it runs on, and its own defaults where nobody says the option."""
+class NamedTool(Struct, frozen=True, kw_only=True):
+    """A tool that runs on a runtime or an engine of another name."""
 
     name: str
     #: How its authors write it.
@@ -20,6 +23,31 @@ class Tool(Struct, frozen=True, kw_only=True):
     version: str = ""
     #: Other spellings, as letters and digits alone.
     aliases: tuple[str, ...] = ()
+    #: What differs from what it is estimated as.
+    differs: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Its name with its version."""
+        return f"{self.title} {self.version}" if self.version else self.title
+
+
+T = TypeVar("T", bound=NamedTool)
+
+
+def find_tool(tools: Mapping[str, T], name: str | None) -> T | None:
+    """The tool of this name among `tools`, however it is spelled; None where it is none."""
+    if not name:
+        return None
+    if name in tools:
+        return tools[name]
+    letters = letters_of(name)
+    return next((tool for tool in tools.values() if letters == letters_of(tool.name) or letters in tool.aliases), None)
+
+
+class Tool(NamedTool, frozen=True, kw_only=True):
+    """A training tool by its name, what it runs on, and its own defaults where nobody says the option."""
+
     #: The runtime that it runs on; "": the Trainer of transformers, under DDP, DeepSpeed or FSDP.
     runtime: str = ""
     #: Whose layers it runs; "": those of the runtime.
@@ -71,8 +99,6 @@ class Tool(Struct, frozen=True, kw_only=True):
     rollout_options: tuple[tuple[str, Any], ...] = ()
     #: Whether its engine has accelerators of its own by default, half of the machine here.
     generates_apart: bool = False
-    #: What differs from the runtime that it is estimated as.
-    differs: str = ""
     #: What is known of it and what is not; it is refused.
     refusal: str = ""
     #: Runtimes that are nearest to a refused one.
@@ -82,11 +108,6 @@ class Tool(Struct, frozen=True, kw_only=True):
     def runtimes(self) -> tuple[str, ...]:
         """The runtimes that it may run on."""
         return (self.runtime,) if self.runtime else () if self.refusal else ON_TRAINER
-
-    @property
-    def shown(self) -> str:
-        """Its name with its version."""
-        return f"{self.title} {self.version}" if self.version else self.title
 
     def settings(self, runtime: str, method: str | None, *, is_quantised: bool, tensor: int | None) -> dict[str, Any]:
         """What it sets of how weights are kept on a runtime: option -> value."""

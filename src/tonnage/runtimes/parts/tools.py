@@ -9,10 +9,9 @@ from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.kernel.message import Message, listed
-from tonnage.kernel.registry import letters_of
 from tonnage.runtimes.parts.base import OF_SHARDING
 from tonnage.runtimes.parts.rl_tools import RL_TOOLS
-from tonnage.runtimes.parts.tool import GROUPS, PLAIN, UNDER_FSDP, UNDER_ZERO, Tool
+from tonnage.runtimes.parts.tool import GROUPS, PLAIN, UNDER_FSDP, UNDER_ZERO, Tool, find_tool
 
 # peft/utils/constants.py: layers that get adapters where none are named; by words in a model's name.
 TARGETS = (
@@ -185,13 +184,8 @@ def peft_targets(model: str) -> str:
 
 
 def tool_named(name: str | None) -> Tool | None:
-    """The tool of this name, however it is spelled; None where it is none."""
-    if not name:
-        return None
-    if name in TOOLS:
-        return TOOLS[name]
-    letters = letters_of(name)
-    return next((tool for tool in TOOLS.values() if letters == letters_of(tool.name) or letters in tool.aliases), None)
+    """The training tool of this name, however it is spelled; None where it is none."""
+    return find_tool(TOOLS, name)
 
 
 def names_version(version: str, wanted: str) -> bool:

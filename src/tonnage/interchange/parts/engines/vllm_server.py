@@ -245,6 +245,7 @@ def _adapters(r: Reading) -> None:
 # vllm/config/speculative.py: fields that change neither memory nor time
 DRAFT_FIELDS = ("revision", "code_revision", "draft_tensor_parallel_size", "tensor_parallel_size")
 HEADS = ("eagle3", "eagle", "medusa")
+UNPUBLISHED = ("dflash", "suffix")  # of which the catalogue has no acceptance
 LOOKUP = ("prompt_lookup_max", "prompt_lookup_min")
 
 
@@ -261,9 +262,18 @@ def _drafts(r: Reading) -> None:
     if method in ("[ngram]", "ngram", "ngram_gpu") or r.get(f"{section}.model") == "[ngram]":
         r.put("speculative", "ngram", fields["method"] if method else fields["model"])
         r.ignore([f"{section}.{name}" for name in ("method", "model", *LOOKUP)], why="n-grams need no memory")
+    elif method in UNPUBLISHED:
+        r.unsure(
+            fields["method"], "no published acceptance of it is in the catalogue: `tonnage serve` takes --acceptance"
+        )
+        r.ignore([f"{section}.{name}" for name in ("model", "num_speculative_tokens")], why="no drafts are counted")
+        fields.pop("num_speculative_tokens", None)
     elif method in HEADS or (method in ("", "draft_model") and "model" in fields):
+        parallel = f"{section}.parallel_drafting"
         if method in HEADS:
-            r.put("speculative", method, fields["method"])
+            at_once = method == "eagle3" and r.has(parallel) and r.flag(parallel)
+            keys_of = [parallel] if at_once else []
+            r.put("speculative", "p-eagle" if at_once else method, fields["method"], *keys_of)
         r.ignore([f"{section}.method"])
         if "model" in fields:
             r.put("draft_model", r.text(fields["model"]), fields["model"])

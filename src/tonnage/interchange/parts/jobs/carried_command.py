@@ -277,14 +277,24 @@ def engine_image(w: PlannedRun) -> str:
     from tonnage.interchange.parts.launching.images import image_of
     from tonnage.runtimes import serving_runtime
 
-    if w.serving is None:
+    if w.serving is None or _has_own_command(w.serving.engine_tool):
         return "IMAGE"
     version = serving_runtime(w.serving.engine, w.serving.engine_version).version
     return image_of(w.serving.engine, version.rpartition(" ")[2]) or "IMAGE"
 
 
+def _has_own_command(tool: str) -> bool:
+    """Whether the command is a tool's, which the image of its engine does not have."""
+    if not tool:
+        return False
+    from tonnage.runtimes.parts.engine_tools import ENGINE_TOOLS
+
+    return ENGINE_TOOLS[tool].launch is not None
+
+
 def image_notes(w: PlannedRun, image: str) -> list[str]:
-    name = w.training.runtime if w.training is not None else w.serving.engine if w.serving is not None else ""
+    name = w.training.runtime if w.training is not None else ""
+    name = name or (w.serving.engine_tool or w.serving.engine if w.serving is not None else "")
     return [Message("IMAGE stands for a container that has {name}.", name=name)] if image == "IMAGE" else []
 
 
