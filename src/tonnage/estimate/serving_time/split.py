@@ -19,7 +19,6 @@ from tonnage.estimate.load import Shape, Steady, mean_lengths, steady
 from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.load.shape import between, where
 from tonnage.estimate.load.steady import Means, full_load
-from tonnage.estimate.serving_time.forward_pass import PassTime
 from tonnage.estimate.serving_time.kv_tier import cache_bytes
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
 from tonnage.estimate.serving_time.service_level import (
@@ -31,7 +30,7 @@ from tonnage.estimate.serving_time.service_level import (
     warn_of_limits,
 )
 from tonnage.estimate.serving_time.speed import Speed
-from tonnage.estimate.serving_time.times import Drafted, around_seconds, pass_time, policy
+from tonnage.estimate.serving_time.times import DecodeTime, around_seconds, pass_time, policy
 from tonnage.estimate.serving_time.work import Work
 from tonnage.formulas import service as h
 from tonnage.formulas.time import transfer_seconds
@@ -116,20 +115,6 @@ def split_times(
                 "replicas of {name} must be at least 1. Got {replicas}.", name=name, replicas=side.replicas
             )
     return SplitRates(model, prompts, answers, load, rates or serving_rates(), transfer).times
-
-
-class DecodeTime:
-    """The passes of replicas that compute no prompts: a request comes with its cache and joins those that decode,
-    without a pass of its own (SGLang, sglang/srt/disaggregation/decode.py: get_new_prebuilt_batch). What counts as its
-    prompt is the last token, whose pass makes the first token here.
-    """
-
-    def __init__(self, passes: PassTime | Drafted):
-        self.passes = passes
-
-    def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
-        """Seconds of a pass, all of whose tokens are decoded."""
-        return self.passes.seconds(0, 0, requests + prompt_tokens, keys + prompt_keys)
 
 
 def _rate_of(excess: Callable[[Number], Number], most: Number) -> Number:

@@ -87,6 +87,20 @@ class Drafted:
         return both._replace(engine=check.engine)  # who guesses does so inside of the same step
 
 
+class DecodeTime:
+    """The passes of replicas that compute no prompts: a request comes with its cache and joins those that decode,
+    without a pass of its own (SGLang, sglang/srt/disaggregation/decode.py: get_new_prebuilt_batch). What counts as its
+    prompt is the last token, whose pass makes the first token here.
+    """
+
+    def __init__(self, passes: PassTime | Drafted):
+        self.passes = passes
+
+    def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
+        """Seconds of a pass, all of whose tokens are decoded."""
+        return self.passes.seconds(0, 0, requests + prompt_tokens, keys + prompt_keys)
+
+
 class Denoised(Drafted):
     """Passes of a replica that denoises answers (`Denoising`). A pass is the mean of those of an answer: of the block
     that is denoised, beside the cache of what stands before it, or of everything where nothing is cached.
