@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tonnage.architectures import Model
-from tonnage.estimate.media import images, sounds, videos
+from tonnage.estimate.media import image_rules, images, sounds, videos
 
 SIZES = (
     (1024, 1024),
@@ -59,7 +59,7 @@ def model(architecture: str, **config) -> Model:
 
 
 def tokens(asked: Model, height: int, width: int) -> int:
-    return images.image_rule(asked)(asked, height, width).tokens
+    return image_rules.image_rule(asked)(asked, height, width).tokens
 
 
 @pytest.mark.parametrize(("height", "width"), SIZES)

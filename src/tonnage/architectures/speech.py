@@ -11,7 +11,6 @@ from tonnage.architectures._parts import attention, mlp, norm, num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._towers import joined, language_model, linear, projected, table, tower_or
 from tonnage.architectures.llava import two_layers
-from tonnage.architectures.towers_speech import REALTIME
 from tonnage.architectures.towers_whisper import VOXTRAL
 from tonnage.ops import Attention, Linear, Op
 
