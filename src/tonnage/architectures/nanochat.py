@@ -1,7 +1,7 @@
 """nanochat: squared-relu feed-forward of two matrices and norms without weights, on queries and keys too.
 
-Structure: transformers 5.24, models/nanochat/modeling_nanochat.py; karpathy/nanochat scripts/base_train.py (a width of 64
-a layer, heads of 128).
+Structure: transformers 5.24, models/nanochat/modeling_nanochat.py; karpathy/nanochat scripts/base_train.py (a width of
+64 a layer, heads of 128).
 """
 
 from tonnage.architectures._config import Config

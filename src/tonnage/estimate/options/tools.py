@@ -12,10 +12,13 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.rollout_options import generates
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.runtimes import has_training_runtime, training_runtime
+from tonnage.runtimes.parts.pretraining_tools import REPLICATED
 from tonnage.runtimes.parts.tools import Tool, peft_targets, runtime_needed, runtime_of, tool_named
 from tonnage.spec import Cluster
 
 ADAPTERS = ("lora", "dora", "qlora")
+# Sizes by which the model itself is divided.
+SIZES = ("tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size", "expert_parallel_size")
 
 
 class RunOfTool(Struct, frozen=True):
@@ -113,6 +116,8 @@ def _defaults(tool: Tool, runtime: str, model: Model, cluster: Cluster, o: Train
     found = tool.settings(runtime, o.method, is_quantised=is_quantised, tensor=o.tensor_parallel_size)
     if tool.freezes_tower and o.method in (None, "full") and any(branch.kind == "vision" for branch in model.branches):
         found["vision_tower"] = "frozen"
+    if tool.name in REPLICATED and all((getattr(o, size) or 1) == 1 for size in SIZES):
+        found["replicate_size"] = cluster.size
     if tool.data_loader_workers:
         found["data_loader_workers"] = tool.data_loader_workers
     if o.method in ADAPTERS:

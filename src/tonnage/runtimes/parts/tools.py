@@ -13,6 +13,7 @@ from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import letters_of
 from tonnage.runtimes.parts.base import OF_SHARDING
+from tonnage.runtimes.parts.pretraining_tools import PRETRAINING_TOOLS
 
 PLAIN, UNDER_ZERO, UNDER_FSDP = "transformers", "deepspeed", "fsdp2"
 ON_TRAINER = (PLAIN, "ddp", UNDER_ZERO, UNDER_FSDP)
@@ -235,6 +236,7 @@ TOOLS: Mapping[str, Tool] = {
             model_code="transformers",
             differs=_FSDP1,
         ),
+        *(Tool(**fields) for fields in PRETRAINING_TOOLS),
         Tool(
             name="megatron-lm",
             title="Megatron-LM",
