@@ -13,7 +13,7 @@ STEEPEST = 200  # smart_resize of Qwen2-VL refuses images that are longer for th
 KNOWN_IMAGES = (
     "Qwen2-VL, 2.5-VL, 3-VL, 3.5, Omni; LLaVA 1.5, NeXT, OneVision; InternVL; Llama 3.2 Vision, Llama 4; Gemma 3, 3n, "
     "4; PaliGemma; Pixtral, Mistral 3; GLM-4V; Kimi-VL, K2.5; Phi-3.5-vision, Phi-4-multimodal; MiniMax-M3; Idefics 2, "
-    "SmolVLM; Aya Vision, Command A Vision; LFM2-VL"
+    "SmolVLM; Aya Vision, Command A Vision; LFM2-VL; Molmo; MiniCPM-V; DeepSeek-VL2"
 )
 
 

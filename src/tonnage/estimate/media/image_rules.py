@@ -18,7 +18,16 @@ from tonnage.estimate.media.images import (
     pixtral,
     section,
 )
-from tonnage.estimate.media.tiles import aya_vision, cohere2_vision, idefics2, idefics3, lfm2_vl
+from tonnage.estimate.media.tiles import (
+    aya_vision,
+    cohere2_vision,
+    deepseek_vl2,
+    idefics2,
+    idefics3,
+    lfm2_vl,
+    minicpm_v,
+    molmo,
+)
 
 IDEFICS3_WORDS = 128_259  # tokens of Idefics3-8B-Llama3, which has none for rows and columns of tiles
 QWEN2 = merged_patches(14, 56 * 56, 12_845_056)
@@ -57,6 +66,9 @@ IMAGE_RULES: Mapping[str, Rule] = {
     "AyaVisionForConditionalGeneration": aya_vision,
     "Cohere2VisionForConditionalGeneration": cohere2_vision,
     "Lfm2VlForConditionalGeneration": lfm2_vl,
+    "MolmoForCausalLM": molmo,
+    "MiniCPMV": minicpm_v,
+    "DeepseekVLV2ForCausalLM": deepseek_vl2,
     "Gemma3nForConditionalGeneration": fixed("vision_soft_tokens_per_image", 256, 0, 768, 16),
     "Gemma4ForConditionalGeneration": gemma4,
     "InternVLForConditionalGeneration": internvl,

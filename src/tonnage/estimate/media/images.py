@@ -275,7 +275,7 @@ def _unpadded(height: int, width: int, rows: int, columns: int) -> tuple[int, in
     return rows, columns - 2 * ((columns - int(round(width * (rows / height), 7))) // 2)
 
 
-def _best_resolution(height: int, width: int, canvases: list[list[int]]) -> tuple[int, int]:
+def best_resolution(height: int, width: int, canvases: list[list[int]]) -> tuple[int, int]:
     """The canvas that keeps the most pixels of the image, of several the one that wastes the fewest (LLaVA-NeXT)."""
 
     def worth(canvas: list[int]) -> tuple[int, int]:
@@ -298,7 +298,7 @@ def llava_next(side: int, patch: int, extra: int, most: int = 0) -> Rule:
         tile = positive(vision, "image_size", side)
         per_side = tile // positive(vision, "patch_size", patch)
         points = model.config.get("image_grid_pinpoints") or PINPOINTS
-        high, wide = _best_resolution(height, width, points)
+        high, wide = best_resolution(height, width, points)
         rows, columns = _unpadded(height, width, high // tile * per_side, wide // tile * per_side)
         if most:
             ratio = sqrt(rows * columns / (most * per_side**2))
