@@ -246,7 +246,10 @@ _OTHER_SPEECH = (
     (r"canary-qwen.*", "a FastConformer encoder before Qwen3 with adapters (NeMo's SALM)"),
     (r"canary.*", "a FastConformer encoder with a small attention decoder (NeMo)"),
     (r"parakeet.*", "a FastConformer encoder with a CTC or transducer decoder (NeMo), a position every 80 ms"),
-    (r"(?:wav2vec2|hubert|wavlm|mms|data2vec-audio).*", "an encoder over the waveform with CTC, a position every 20 ms"),
+    (
+        r"(?:wav2vec2|hubert|wavlm|mms|data2vec-audio).*",
+        "an encoder over the waveform with CTC, a position every 20 ms",
+    ),
     (r"moonshine.*", "an encoder and a decoder over sounds of any length, not windows of 30 seconds"),
     (r"(?:kyutai-)?stt.*", "a decoder that reads audio codes at 12.5 Hz as they stream"),
 )

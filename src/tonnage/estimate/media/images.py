@@ -151,6 +151,12 @@ def gemma4(model: Model, height: int, width: int, most: int = 0) -> Encoded:
     )
 
 
+def gemma4_unified(model: Model, height: int, width: int) -> Encoded:
+    """Gemma 4's grid, whose groups of patches are one patch each."""
+    made = gemma4(model, height, width)
+    return Encoded(tokens=made.tokens, sequences=1, patches=made.tokens, rows=made.tokens, why=made.why)
+
+
 # ---- Images of one size.
 
 

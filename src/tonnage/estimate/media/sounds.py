@@ -104,6 +104,13 @@ def gemma4(model: Model, seconds: float) -> Encoded:
     return Encoded(tokens=tokens, sequences=1, patches=tokens, rows=tokens, why="25 tokens a second")
 
 
+def gemma4_unified(model: Model, seconds: float) -> Encoded:
+    """640 samples to a token, 750 tokens at most; no tower."""
+    _within(seconds, 30, "Gemma 4")
+    tokens = min(max(ceil(round(seconds * RATE) / 640), 1), 750)
+    return Encoded(tokens=tokens, sequences=1, patches=tokens, rows=tokens, why="25 tokens a second")
+
+
 def phi4_multimodal(model: Model, seconds: float) -> Encoded:
     """Eight frames to a token."""
     frames = max((round(seconds * RATE) - 400) // HOP + 1, 1)
@@ -201,6 +208,7 @@ SOUND_RULES: Mapping[str, SoundRule] = {
     "UltravoxModel": ultravox,
     "Gemma3nForConditionalGeneration": gemma3n,
     "Gemma4ForConditionalGeneration": gemma4,
+    "Gemma4UnifiedForConditionalGeneration": gemma4_unified,
     "Phi4MultimodalForCausalLM": phi4_multimodal,
     "Phi4MMForCausalLM": phi4_multimodal,
 }
