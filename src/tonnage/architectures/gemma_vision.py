@@ -1,5 +1,4 @@
-"""PaliGemma 1 and 2, ShieldGemma 2's and Gemma 3's SigLIP, the towers of Gemma 3n and Gemma 4, and Gemma 4 12B, which has
-none.
+"""PaliGemma 1 and 2, ShieldGemma 2 and Gemma 3 with SigLIP, the towers of Gemma 3n and 4, and Gemma 4 12B without any.
 
 Structure: transformers 5.24, models/{paligemma,gemma3,gemma3n,gemma4,gemma4_unified}. The language models are those of
 gemma, gemma2, gemma3, gemma3n and gemma4.

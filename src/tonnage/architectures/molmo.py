@@ -26,7 +26,7 @@ def molmo(c: Config) -> Model:
     inner = c.size("intermediate_size") // 2
     fields = {**c.fields, "model_type": "qwen2", "intermediate_size": inner, "tie_word_embeddings": False}
     text = widened(find(MODEL_TYPES, "qwen2")(c.with_fields(fields)), ADDED)
-    eye = c.with_fields({}).with_defaults(CLIP)
+    eye = Config(CLIP, c.where)
     width, h = eye.size("hidden_size"), text.hidden_size
     before = (
         linear("patch_embedding", PIXELS, width, bias=False),
