@@ -4,6 +4,8 @@ Structure: transformers 5.24, models/{qwen3_asr,glmasr,audioflamingo3,voxtral_re
 vllm-project/vllm vllm/model_executor/models/ultravox.py and vllm/transformers_utils/configs/ultravox.py.
 """
 
+from typing import Any
+
 from tonnage.architectures._config import Config
 from tonnage.architectures._layers import stack
 from tonnage.architectures._model import Block, Model
@@ -126,15 +128,15 @@ def granite_speech(c: Config) -> Model:
 def _query_layer(c: Config, name: str, index: int) -> tuple[Op, ...]:
     """Self-attention of the queries, cross-attention to the window in every n-th layer, a feed-forward."""
     width, heads, inner = c.size("hidden_size"), c.size("num_attention_heads"), c.size("intermediate_size")
-    shape = {"hidden_size": width, "heads": heads, "kv_heads": heads, "head_dim": width // heads, "bias": True}
+    shape: dict[str, Any] = {"hidden_size": width, "heads": heads, "kv_heads": heads, "head_dim": width // heads}
     names = ("query", "key", "value", "dense")
-    kinds = {"attention": None}
+    kinds: dict[str, int | None] = {"attention": None}
     if index % c.size("cross_attention_frequency") == 0:
         kinds["crossattention"] = c.size("encoder_hidden_size")
     ops: tuple[Op, ...] = ()
     for kind, memory in kinds.items():
         ops += (
-            Attention(name=f"{name}.{kind}", causal=False, memory_width=memory, names=names, **shape),
+            Attention(name=f"{name}.{kind}", bias=True, causal=False, memory_width=memory, names=names, **shape),
             norm(f"{name}.{kind}.output.LayerNorm", width, "layer"),
         )
     return (

@@ -61,6 +61,7 @@ IMAGE_RULES: Mapping[str, Rule] = {
     "Mistral3ForConditionalGeneration": pixtral,
     "Gemma3ForConditionalGeneration": fixed("mm_tokens_per_image", 256, 0, 896, 14),
     "PaliGemmaForConditionalGeneration": fixed("", 0, 0, 224, 14),
+    "AriaForConditionalGeneration": fixed("", 256, 0, 980, 14),  # split_image is off: one tile of 980 pixels
     "Idefics2ForConditionalGeneration": idefics2,
     "Idefics3ForConditionalGeneration": idefics3,
     "SmolVLMForConditionalGeneration": idefics3,

@@ -91,9 +91,9 @@ def molmo(model: Model, height: int, width: int) -> Encoded:
     row, two around either.
     """
     margin, window = 2 * 56, 224
-    sides = [max(side - margin, 1) for side in (height, width)]
+    inner_height, inner_width = max(height - margin, 1), max(width - margin, 1)
     canvases = [(high * window, wide * window) for high in range(1, 13) for wide in range(1, 13) if high * wide <= 12]
-    high, wide = (side // window for side in best_canvas(*sides, canvases))
+    high, wide = (side // window for side in best_canvas(inner_height, inner_width, canvases))
     rows, columns = 8 * high + 4, 8 * wide + 4
     return tiled(2 + 12 * 13 + 2 + rows * (columns + 1), high * wide + 1, 24 * 24 + 1, 12 * 12)
 
