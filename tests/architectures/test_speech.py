@@ -44,3 +44,13 @@ def test_the_query_transformer_makes_three_tokens_of_a_window_of_15():
     part = build(fields("granite-speech-3.3-8b"), "granite")
     queries = next(op for op in of_kind(part, "audio").after if op.name == "projector.query")
     assert queries.elements == 3 * 1024
+
+
+def test_kimi_audio_without_what_writes_speech_is_the_hubs_count_less_six_layers_a_head_and_buffers():
+    """The Hub's safetensors.total: 9,766,336,640, without Whisper's encoder."""
+    made = build(fields("kimi-audio-7b-instruct"), "kimi")
+    layer = 2 * 3584 * 3584 + 2 * 3584 * 512 + 3584 + 2 * 512 + 3 * 3584 * 18_944 + 2 * 3584
+    adaptor = 5120 * 3584 + 3584 + 3584 * 3584 + 3584 + 2 * 3584
+    speaks = 6 * layer + 168_448 * 3584 + 3584  # layers, head and norm
+    buffers = 34 * 64
+    assert size(made.decoder) + adaptor + speaks + buffers == 9_766_336_640

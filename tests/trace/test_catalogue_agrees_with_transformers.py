@@ -38,6 +38,7 @@ ELSEWHERE = {
     "MiniCPMV",
     "MistralLarge3ForCausalLM",
     "MolmoForCausalLM",
+    "MoonshotKimiaForCausalLM",
     "Phi3VForCausalLM",
     "Phi4MMForCausalLM",
     "QWenLMHeadModel",

@@ -1,7 +1,9 @@
-"""Language models that hear: Qwen3-ASR, GLM-ASR, Audio Flamingo 3, Ultravox, Voxtral Realtime, Granite Speech.
+"""Language models that hear: Qwen3-ASR, GLM-ASR, Audio Flamingo 3, Ultravox, Kimi-Audio, Voxtral Realtime, Granite
+Speech.
 
 Structure: transformers 5.24, models/{qwen3_asr,glmasr,audioflamingo3,voxtral_realtime,granite_speech,blip_2}; Ultravox:
-vllm-project/vllm vllm/model_executor/models/ultravox.py and vllm/transformers_utils/configs/ultravox.py.
+vllm-project/vllm vllm/model_executor/models/ultravox.py and vllm/transformers_utils/configs/ultravox.py; Kimi-Audio:
+moonshotai/Kimi-Audio-7B-Instruct modeling_moonshot_kimia.py.
 """
 
 from typing import Any
@@ -10,10 +12,10 @@ from tonnage.architectures._config import Config
 from tonnage.architectures._layers import stack
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, norm, num_layers
-from tonnage.architectures._registry import architecture
+from tonnage.architectures._registry import MODEL_TYPES, TOWERS, architecture, find
 from tonnage.architectures._towers import joined, language_model, linear, projected, table, tower_or
 from tonnage.architectures.llava import two_layers
-from tonnage.architectures.towers_whisper import VOXTRAL
+from tonnage.architectures.towers_whisper import LARGE, VOXTRAL
 from tonnage.ops import Attention, Linear, Op
 
 PROJECTOR = "multi_modal_projector"
@@ -37,6 +39,7 @@ QFORMER = {
     "encoder_hidden_size": 1408,
 }
 DELAY_WIDTH = 32  # VoxtralRealtimeTextAdaRmsNorm's inner width
+SPEAKS = "Only what writes text is counted: the layers and the head that write speech, and the vocoder, are not."
 NO_ADAPTER = "The adapter that is switched on for sounds is loaded apart and is not counted."
 
 
@@ -80,6 +83,20 @@ def ultravox(c: Config) -> Model:
         norm(f"{PROJECTOR}.ln_mid", middle) if normed_mid else norm(f"{PROJECTOR}.ln_post", text.hidden_size),
     )
     return joined(text, "speech", projected(audio, *ops))
+
+
+@architecture("MoonshotKimiaForCausalLM", model_types=("kimi_audio",))
+def kimi_audio(c: Config) -> Model:
+    """Kimi-Audio: Qwen2, to whose embeddings four stacked positions of Whisper's large encoder are added."""
+    fields = {**c.fields, "model_type": "qwen2", "tie_word_embeddings": False}
+    text = find(MODEL_TYPES, "qwen2")(c.with_fields(fields))
+    audio, h = find(TOWERS, "whisper")(Config(LARGE, c.where)), text.hidden_size
+    ops = (
+        linear("vq_adaptor.layers.0", c.size("kimia_adaptor_input_dim", default=4 * audio.hidden_size), h),
+        linear("vq_adaptor.layers.3", h, h),
+        norm("vq_adaptor.layers.4", h, "layer"),
+    )
+    return joined(text, "speech", projected(audio, *ops), notes=(SPEAKS,))
 
 
 @architecture("VoxtralRealtimeForConditionalGeneration", model_types=("voxtral_realtime",))

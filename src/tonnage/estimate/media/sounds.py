@@ -2,7 +2,8 @@
 
 Sources: transformers 5.24, models/{qwen2_audio,qwen2_5_omni,qwen3_omni_moe,qwen3_asr,voxtral,voxtral_realtime,gemma3n,
 gemma4,phi4_multimodal,glmasr,audioflamingo3,granite_speech}: processors, feature extractors and audio towers; Ultravox:
-vllm-project/vllm vllm/model_executor/models/ultravox.py. All sample at 16 kHz and make a frame every 10 ms.
+vllm-project/vllm vllm/model_executor/models/ultravox.py; Kimi-Audio: arXiv 2504.18425, sec. 2 (12.5 tokens a second).
+All sample at 16 kHz and make a frame every 10 ms.
 """
 
 from collections.abc import Callable, Mapping
@@ -178,6 +179,19 @@ def voxtral_realtime(model: Model, seconds: float) -> Encoded:
     )
 
 
+def kimi_audio(model: Model, seconds: float) -> Encoded:
+    """Windows of 30 seconds, padded; four positions are stacked to one token, to whose embedding they are added."""
+    windows = _windows(seconds)
+    tokens = ceil(sum(windows) / 8)
+    return Encoded(
+        tokens=tokens,
+        sequences=len(windows),
+        patches=WINDOW,
+        rows=tokens,
+        why="a frame every 10 ms, eight frames to a token",
+    )
+
+
 def granite_speech(model: Model, seconds: float) -> Encoded:
     """Two frames to a position, which see their block of 200; three queries to 15 positions."""
     positions = (round(seconds * RATE) // HOP + 1) // 2
@@ -206,6 +220,7 @@ SOUND_RULES: Mapping[str, SoundRule] = {
     "GlmAsrForConditionalGeneration": glm_asr,
     "GraniteSpeechForConditionalGeneration": granite_speech,
     "UltravoxModel": ultravox,
+    "MoonshotKimiaForCausalLM": kimi_audio,
     "Gemma3nForConditionalGeneration": gemma3n,
     "Gemma4ForConditionalGeneration": gemma4,
     "Gemma4UnifiedForConditionalGeneration": gemma4_unified,
