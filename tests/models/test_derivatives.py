@@ -4,9 +4,9 @@ import pytest
 
 from every_row import every_row
 from tonnage.cli import main
-from tonnage.kernel.errors import UnknownName, Unreachable
+from tonnage.kernel.errors import MissingDatum, UnknownName, Unreachable
 from tonnage.models import kind, read
-from tonnage.models.derivatives import contents, looks_like
+from tonnage.models.derivatives import ESTIMATED_SPEECH, contents, looks_like
 
 COPIES = [
     ("qwen3 32b awq", "qwen3-32b", "awq"),
@@ -97,21 +97,40 @@ def test_a_derivative_without_network_is_told_what_to_ask_with():
     with pytest.raises(
         UnknownName, match=r"looks like llama-3.1-8b: ask with llama-3.1-8b, or give its config.json"
     ) as error:
-        read("NousResearch/Hermes-3-Llama-3.1-8B", offline=True)
+        read("someone/Tuned-Llama-3.1-8B", offline=True)
     assert "Errno" not in str(error.value) and error.value.exit_status == 64
     with pytest.raises(Unreachable):
         read("someone/foo", offline=True)
 
 
 def test_a_kind_that_is_missing_is_said_of_an_id_that_cannot_be_read():
-    with pytest.raises(UnknownName, match=r"is a speech model that the catalogue does not have yet. Give its config"):
-        read("nvidia/parakeet-tdt-0.6b-v3", offline=True)
+    with pytest.raises(UnknownName, match=r"is an embedding model that the catalogue does not have yet. Give its"):
+        read("intfloat/e5-large-v2", offline=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("nvidia/parakeet-tdt-0.6b-v3", "a FastConformer encoder with a CTC or transducer decoder"),
+        ("canary-1b-v2", "a small attention decoder"),
+        ("canary-qwen-2.5b", "before Qwen3 with adapters"),
+        ("facebook/wav2vec2-base-960h", "an encoder over the waveform with CTC"),
+        ("moonshine-base", "sounds of any length"),
+        ("kyutai/stt-2.6b-en", "audio codes at 12.5 Hz"),
+    ],
+)
+def test_speech_models_without_an_estimate_say_how_they_write_text_and_what_is_estimated(name, how):
+    with pytest.raises(MissingDatum, match=how) as error:
+        read(name, offline=True)
+    for known in ESTIMATED_SPEECH:
+        assert known in str(error.value)
+        assert read(known, offline=True).branches
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("parakeet-tdt-0.6b-v3", "is a speech model that the catalogue does not have yet"),
+        ("whisper-small-de", "is a speech model that the catalogue does not have yet"),
         ("e5-large", "is an embedding model that the catalogue does not have yet"),
         ("e5-large", "The catalogue has 'multilingual-e5-large'"),
         ("clip-vit-base-patch32", "is an image encoder"),

@@ -8,12 +8,13 @@ import math
 import re
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from tonnage.architectures import Model
-from tonnage.estimate.media import images, sounds, videos
+from tonnage.estimate.media import image_rules, images, sounds, videos
 
 SIZES = (
     (1024, 1024),
@@ -59,7 +60,7 @@ def model(architecture: str, **config) -> Model:
 
 
 def tokens(asked: Model, height: int, width: int) -> int:
-    return images.image_rule(asked)(asked, height, width).tokens
+    return image_rules.image_rule(asked)(asked, height, width).tokens
 
 
 @pytest.mark.parametrize(("height", "width"), SIZES)
@@ -186,6 +187,75 @@ def test_sounds_are_counted_as_the_encoders_count_them(seconds):
     assert sounds.qwen2_audio(asked, seconds).tokens == max(qwen2(None, frames)[1], 1)
     assert sounds.qwen3_omni(asked, seconds).tokens == qwen3(frames)
     assert sounds.voxtral(asked, seconds).tokens == 375
+
+
+@pytest.mark.parametrize("seconds", [0.5, 1, 2.5, 10, 30])
+def test_sounds_of_speech_models_are_counted_as_their_processors_count_them(seconds):
+    frames = math.ceil(round(seconds * 16_000) / 160)
+    (flamingo,) = of_transformers("audioflamingo3/processing_audioflamingo3", "_get_audio_token_length")
+    (glm,) = of_transformers("glmasr/processing_glmasr", "_get_audio_token_length")
+    (granite,) = of_transformers("granite_speech/feature_extraction_granite_speech", "_get_num_audio_features")
+    extractor = SimpleNamespace(
+        melspec_kwargs={"hop_length": 160}, projector_window_size=15, projector_downsample_rate=5
+    )
+    asked = model("GraniteSpeechForConditionalGeneration")
+    assert sounds.audio_flamingo(asked, seconds).tokens == flamingo(None, frames)
+    assert sounds.glm_asr(asked, seconds).tokens == max(glm(None, frames), 1)
+    assert [sounds.granite_speech(asked, seconds).tokens] == granite(extractor, [round(seconds * 16_000)])
+
+
+def test_ten_tokens_a_second_of_granite_and_12_5_of_voxtral_realtime():
+    """Model cards of granite-speech-3.3-8b (10 Hz) and Voxtral-Mini-4B-Realtime-2602 (a token is 80 ms)."""
+    assert sounds.granite_speech(model("GraniteSpeechForConditionalGeneration"), 30).tokens == 300
+    assert sounds.voxtral_realtime(model("VoxtralRealtimeForConditionalGeneration"), 30).tokens == 375
+
+
+def test_ultravox_stacks_eight_positions_to_a_token_in_windows_of_30_seconds():
+    """vllm-project/vllm, vllm/model_executor/models/ultravox.py: encoder_ds_factor 2, stack_factor 8."""
+    asked = model("UltravoxModel")
+    assert sounds.ultravox(asked, 30).tokens == math.ceil(3000 / 16)
+    assert sounds.ultravox(asked, 45).tokens == math.ceil(3000 / 16) + math.ceil(1500 / 16)
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_smolvlm_makes_four_tiles_of_the_longest_side(height, width):
+    (resize,) = of_transformers("idefics3/image_processing_idefics3", "_resize_output_size_rescale_to_max_len")
+    high, wide = resize(height, width, max_len=4 * 512)
+    rows, columns = math.ceil(high / 512), math.ceil(wide / 512)
+    eye = {"image_size": 512, "patch_size": 16}
+    made = tokens(model("SmolVLMForConditionalGeneration", vision_config=eye, scale_factor=4), height, width)
+    assert made == (rows * columns + 1) * (64 + 2) + rows + 2
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_command_a_vision_takes_the_canvas_of_its_processor(height, width):
+    canvas, _ = of_transformers(
+        "cohere2_vision/image_processing_cohere2_vision", "get_optimal_tiled_canvas", "get_all_supported_aspect_ratios"
+    )
+    wide, high = canvas((height, width), (512, 512), 1, 12)
+    tiles = wide * high + (wide * high > 1)
+    eye = {"image_size": 512, "patch_size": 16}
+    made = tokens(model("Cohere2VisionForConditionalGeneration", vision_config=eye), height, width)
+    assert made == tiles * (256 + 1) + 2
+
+
+def test_minicpm_v_makes_640_tokens_of_1_8_million_pixels():
+    """openbmb/MiniCPM-V-2_6, model card: 640 tokens of an image of 1.8M pixels (1344 x 1344), without its marks."""
+    asked = model("MiniCPMV", query_num=64)
+    made = image_rules.image_rule(asked)(asked, 1344, 1344)
+    assert made.sequences * 64 == 640
+    assert made.tokens == 640 + 2 * 10 + 3 + 2
+
+
+def test_molmo_pools_windows_that_overlap():
+    """allenai/Molmo-7B-D-0924, image_preprocessing_molmo.py: 224 pixels a window, margins of 56 on each side."""
+    # one window and the whole image of 336 pixels: 12 x 12 tokens each
+    assert tokens(model("MolmoForCausalLM"), 336, 336) == 2 * (2 + 12 * 13)
+
+
+def test_deepseek_vl2_adds_the_whole_image():
+    """deepseek-ai/DeepSeek-VL2, processing_deepseek_vl_v2.py: 14 x 14 tokens a tile of 384, one behind each row."""
+    assert tokens(model("DeepseekVLV2ForCausalLM"), 384, 768) == 14 * 15 + 1 + 14 * (28 + 1)
 
 
 def test_a_second_of_gemma_4_is_25_tokens():

@@ -45,6 +45,10 @@ TOWER_CLASSES = {
     "qwen2_5_omni_audio_encoder": "qwen2_5_omni.Qwen2_5OmniAudioEncoder",
     "qwen3_omni_moe_audio_encoder": "qwen3_omni_moe.Qwen3OmniMoeAudioEncoder",
     "voxtral_encoder": "voxtral.VoxtralEncoder",
+    "voxtral_realtime_encoder": "voxtral_realtime.VoxtralRealtimeEncoder",
+    "audioflamingo3_encoder": "audioflamingo3.AudioFlamingo3Encoder",
+    "glmasr_encoder": "glmasr.GlmAsrEncoder",
+    "granite_speech_encoder": "granite_speech.GraniteSpeechCTCEncoder",
 }
 CHANGED = {  # fields that change a tower's shape and that released models leave at their defaults
     "siglip_vision_model": {"vision_use_head": False, "image_size": 384},
@@ -63,6 +67,8 @@ CHANGED = {  # fields that change a tower's shape and that released models leave
     "phi4_multimodal_audio": {"bias_symmetric": True, "time_reduction": 4, "input_size": 96, "kernel_size": 5},
     "qwen3_vl_vision": {"deepstack_visual_indexes": [1], "patch_size": 14},
     "qwen3_omni_moe_audio_encoder": {"num_mel_bins": 80, "downsample_hidden_size": 96},
+    "voxtral_realtime_encoder": {"num_mel_bins": 80, "head_dim": 32},
+    "granite_speech_encoder": {"conv_kernel_size": 7, "conv_expansion_factor": 1, "output_dim": 256, "dim_head": 64},
 }
 
 

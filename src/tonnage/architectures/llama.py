@@ -12,7 +12,8 @@ from tonnage.architectures._registry import architecture
     "MistralForCausalLM",
     "YiForCausalLM",
     "AquilaForCausalLM",
-    model_types=("llama", "mistral", "Yi", "aquila"),
+    "MiniCPMForCausalLM",
+    model_types=("llama", "mistral", "Yi", "aquila", "minicpm"),
 )
 def llama(c: Config) -> Model:
     tied = c.flag("tie_word_embeddings", default=False)

@@ -207,9 +207,9 @@ def _no_revision(revision: str | None, what: str) -> None:
 def _unknown(text: str) -> TonnageError:
     from tonnage.catalogue import aliases, model_names
     from tonnage.kernel.registry import unknown
-    from tonnage.models.derivatives import not_yet
+    from tonnage.models.derivatives import not_yet, other_speech
 
-    held = local.held_back(text) or not_yet(text)
+    held = local.held_back(text) or other_speech(text) or not_yet(text)
     if held is not None:
         return held
     nearest = unknown(

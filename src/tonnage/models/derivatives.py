@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.kernel.errors import UnknownName, shown
+from tonnage.kernel.errors import MissingDatum, TonnageError, UnknownName, shown
 from tonnage.kernel.message import Message, listed
 from tonnage.models.contents import Contents
 
@@ -222,8 +222,10 @@ def looks_like(text: str) -> str:
     return model_file(named).name
 
 
-def unreachable(text: str, why: str) -> UnknownName | None:
+def unreachable(text: str, why: str) -> TonnageError | None:
     """The error for a repository that cannot be asked, whose name says what it is made of; None where it does not."""
+    if refused := other_speech(text):
+        return refused
     base = looks_like(text)
     if not base:
         kind = _kind_not_yet(text.rpartition("/")[2])
@@ -239,9 +241,38 @@ def unreachable(text: str, why: str) -> UnknownName | None:
     )
 
 
+# Speech models that no estimate covers: what writes their text.
+_OTHER_SPEECH = (
+    (r"canary-qwen.*", "a FastConformer encoder before Qwen3 with adapters (NeMo's SALM)"),
+    (r"canary.*", "a FastConformer encoder with a small attention decoder (NeMo)"),
+    (r"parakeet.*", "a FastConformer encoder with a CTC or transducer decoder (NeMo), a position every 80 ms"),
+    (
+        r"(?:wav2vec2|hubert|wavlm|mms|data2vec-audio).*",
+        "an encoder over the waveform with CTC, a position every 20 ms",
+    ),
+    (r"moonshine.*", "an encoder and a decoder over sounds of any length, not windows of 30 seconds"),
+    (r"(?:kyutai-)?stt.*", "a decoder that reads audio codes at 12.5 Hz as they stream"),
+)
+ESTIMATED_SPEECH = ("whisper-large-v3", "qwen3-asr-1.7b", "voxtral-mini-3b-2507", "granite-speech-3.3-8b")
+
+
+def other_speech(text: str) -> MissingDatum | None:
+    """The error for a speech model of a kind that is not estimated, with how it writes text; None for others."""
+    plain = "-".join(_WORDS.split(text.rpartition("/")[2].strip().lower()))
+    how = next((how for pattern, how in _OTHER_SPEECH if re.fullmatch(pattern, plain)), "")
+    if not how:
+        return None
+    return MissingDatum(
+        "{name} is not estimated: its text is written by {how}. Estimated are {known}.",
+        name=shown(text),
+        how=Message(how),
+        known=listed(ESTIMATED_SPEECH),
+    )
+
+
 # Models that people ask for by names that no entry has: what they are, and where their config is.
 NOT_YET = (
-    (r"(?:openai-|nvidia-)?(?:whisper|parakeet|canary|wav2vec2)(?:-.*)?", "a speech model", "openai/whisper-large-v3"),
+    (r"(?:openai-)?whisper(?:-.*)?", "a speech model", "openai/whisper-large-v3"),
     (r"(?:intfloat-)?e5-(?:small|base|large)(?:-v2)?", "an embedding model", "intfloat/e5-large-v2"),
     (r"(?:gte|bge|nomic-embed|jina-embeddings|snowflake-arctic-embed)-.*", "an embedding model", "BAAI/bge-m3"),
     (r"(?:clip|siglip2?)-.*", "an image encoder", "openai/clip-vit-large-patch14"),

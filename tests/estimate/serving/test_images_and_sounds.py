@@ -4,7 +4,7 @@ import pytest
 
 import tonnage
 from tonnage.architectures._registry import ARCHITECTURES, find
-from tonnage.estimate.media import images, sounds, videos
+from tonnage.estimate.media import image_rules, sounds, videos
 from tonnage.kernel.errors import InvalidInput, MissingDatum, NotApplicable
 from tonnage.models import read
 
@@ -35,17 +35,19 @@ def text_of(answer):
 )
 def test_sglang_counts_as_many_tokens_of_an_image(model, counted):
     asked = read(model)
-    assert images.image_rule(asked)(asked, 720, 1280).tokens == counted
+    assert image_rules.image_rule(asked)(asked, 720, 1280).tokens == counted
 
 
 def test_sglang_counts_as_many_tokens_for_560_pixels():
     # SGLang, pull request 14422: 102,912 vision tokens of 256 images of 560 x 560, each with a start and an end
     asked = read(VLM)
-    assert images.image_rule(asked)(asked, 560, 560).tokens == 102_912 / 256 - 2
+    assert image_rules.image_rule(asked)(asked, 560, 560).tokens == 102_912 / 256 - 2
 
 
 def test_every_class_with_a_rule_is_read_by_an_architecture():
-    for name in {*images.IMAGE_RULES, *sounds.SOUND_RULES, *videos.VIDEO_RULES} - {"PixtralForConditionalGeneration"}:
+    for name in {*image_rules.IMAGE_RULES, *sounds.SOUND_RULES, *videos.VIDEO_RULES} - {
+        "PixtralForConditionalGeneration"
+    }:
         find(ARCHITECTURES, name)
 
 

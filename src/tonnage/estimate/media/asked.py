@@ -5,7 +5,7 @@ import re
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate.media.images import image_rule
+from tonnage.estimate.media.image_rules import image_rule
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.spec import Media
 
@@ -17,7 +17,8 @@ FASTEST = 60  # frames a second
 KNOWN_VIDEOS = "Qwen2-VL, 2.5-VL, 3-VL, 3.5, Omni; InternVL; LLaVA-OneVision; Gemma 4; GLM-4.1V, GLM-4.5V"
 KNOWN_IMAGES = (
     "Qwen2-VL, 2.5-VL, 3-VL, 3.5, Omni; LLaVA 1.5, NeXT, OneVision; InternVL; Llama 3.2 Vision, Llama 4; Gemma 3, 3n, "
-    "4; Pixtral, Mistral 3; GLM-4V; Kimi-VL, K2.5; Phi-3.5-vision, Phi-4-multimodal; MiniMax-M3"
+    "4; PaliGemma; Pixtral, Mistral 3; GLM-4V; Kimi-VL, K2.5; Phi-3.5-vision, Phi-4-multimodal; MiniMax-M3; Idefics 2, "
+    "SmolVLM; Aya Vision, Command A Vision; LFM2-VL; Molmo; MiniCPM-V; DeepSeek-VL2"
 )
 
 

@@ -151,6 +151,12 @@ def gemma4(model: Model, height: int, width: int, most: int = 0) -> Encoded:
     )
 
 
+def gemma4_unified(model: Model, height: int, width: int) -> Encoded:
+    """Gemma 4's grid, whose groups of patches are one patch each."""
+    made = gemma4(model, height, width)
+    return Encoded(tokens=made.tokens, sequences=1, patches=made.tokens, rows=made.tokens, why=made.why)
+
+
 # ---- Images of one size.
 
 
@@ -175,7 +181,8 @@ def fixed(tokens_field: str, tokens: int, extra: int, side: int = 224, patch: in
 # ---- Images in tiles, each of which the tower sees by itself.
 
 
-def _tiled(tokens: int, tiles: int, patches: int, rows: int) -> Encoded:
+def tiled(tokens: int, tiles: int, patches: int, rows: int) -> Encoded:
+    """An image of `tiles` tiles, each of which the tower sees by itself."""
     return Encoded(
         tokens=tokens,
         sequences=tiles,
@@ -185,11 +192,12 @@ def _tiled(tokens: int, tiles: int, patches: int, rows: int) -> Encoded:
     )
 
 
-def closest_grid(height: int, width: int, tile: int, most: int) -> tuple[int, int]:
-    """Columns and rows of tiles whose shape is closest to the image's (InternVL, Phi-4): of equal ones the larger, if
-    the image covers more than half of it.
+def closest_grid(height: int, width: int, tile: int, most: int, least: int = 1) -> tuple[int, int]:
+    """Columns and rows of `least` to `most` tiles whose shape is closest to the image's (InternVL, Phi-4): of equal
+    ones the larger, if the image covers more than half of it.
     """
-    sizes = [(wide, high) for wide in range(1, most + 1) for high in range(1, most + 1) if wide * high <= most]
+    sides = range(1, most + 1)
+    sizes = [(wide, high) for wide in sides for high in sides if least <= wide * high <= most]
     sizes.sort(key=lambda size: size[0] * size[1])
     best, nearest = (1, 1), float("inf")
     for wide, high in sizes:
@@ -210,10 +218,10 @@ def internvl(model: Model, height: int, width: int) -> Encoded:
     each = int(patches * ratio**2)
     wide, high = closest_grid(height, width, tile, positive(model.config, "max_dynamic_patch", 12))
     tiles = wide * high + (wide * high > 1)
-    return _tiled(2 + tiles * each, tiles, patches + 1, each)
+    return tiled(2 + tiles * each, tiles, patches + 1, each)
 
 
-def _best_canvas(height: int, width: int, canvases: list[tuple[int, int]]) -> tuple[int, int]:
+def best_canvas(height: int, width: int, canvases: list[tuple[int, int]]) -> tuple[int, int]:
     """The canvas (height, width) that the image fills without being enlarged more than it must, or is shrunk least;
     of several the smallest (Llama 3.2 Vision, Llama 4).
     """
@@ -238,11 +246,11 @@ def llama4(model: Model, height: int, width: int) -> Encoded:
         for high in range(1, count + 1)
         if count % high == 0
     ]
-    high, wide = (edge // tile for edge in _best_canvas(height, width, canvases))
+    high, wide = (edge // tile for edge in best_canvas(height, width, canvases))
     many = high * wide > 1
     tiles = high * wide + many if many else 1
     separators = high * (wide - 1) + high if many else 0
-    return _tiled(tiles * each + separators + 3, tiles, patches + 1, each)
+    return tiled(tiles * each + separators + 3, tiles, patches + 1, each)
 
 
 def mllama(model: Model, height: int, width: int) -> Encoded:
@@ -273,7 +281,7 @@ def _unpadded(height: int, width: int, rows: int, columns: int) -> tuple[int, in
     return rows, columns - 2 * ((columns - int(round(width * (rows / height), 7))) // 2)
 
 
-def _best_resolution(height: int, width: int, canvases: list[list[int]]) -> tuple[int, int]:
+def best_resolution(height: int, width: int, canvases: list[list[int]]) -> tuple[int, int]:
     """The canvas that keeps the most pixels of the image, of several the one that wastes the fewest (LLaVA-NeXT)."""
 
     def worth(canvas: list[int]) -> tuple[int, int]:
@@ -296,14 +304,14 @@ def llava_next(side: int, patch: int, extra: int, most: int = 0) -> Rule:
         tile = positive(vision, "image_size", side)
         per_side = tile // positive(vision, "patch_size", patch)
         points = model.config.get("image_grid_pinpoints") or PINPOINTS
-        high, wide = _best_resolution(height, width, points)
+        high, wide = best_resolution(height, width, points)
         rows, columns = _unpadded(height, width, high // tile * per_side, wide // tile * per_side)
         if most:
             ratio = sqrt(rows * columns / (most * per_side**2))
             if ratio > 1.1:
                 rows, columns = int(rows // ratio), int(columns // ratio)
         tiles = (high // tile) * (wide // tile) + 1
-        return _tiled(per_side**2 + rows * columns + rows, tiles, per_side**2 + extra, per_side**2)
+        return tiled(per_side**2 + rows * columns + rows, tiles, per_side**2 + extra, per_side**2)
 
     return rule
 
@@ -319,7 +327,7 @@ def phi3_vision(model: Model, height: int, width: int) -> Encoded:
     rows = max(ceil(int(columns * 336 / ratio) / 336), 1)
     high = columns if tall else rows
     tiles = rows * columns + 1
-    return _tiled(tiles * 144 + 1 + (high + 1) * 12, tiles, 577, 144)
+    return tiled(tiles * 144 + 1 + (high + 1) * 12, tiles, 577, 144)
 
 
 def phi4_multimodal(model: Model, height: int, width: int) -> Encoded:
@@ -337,56 +345,4 @@ def phi4_multimodal(model: Model, height: int, width: int) -> Encoded:
         columns -= (wide * tile - int(width * down)) // patch
     rows, columns = ceil(rows / 2), ceil(columns / 2)
     tiles = wide * high + 1
-    return _tiled(256 + 1 + rows * columns + rows + 16, tiles, side**2, side**2 // 4)
-
-
-QWEN2 = merged_patches(14, 56 * 56, 12_845_056)
-QWEN3 = merged_patches(16, 65_536, 16_777_216)
-QWEN3_OMNI = merged_patches(16, 56 * 56, 12_845_056)
-GLM4V = merged_patches(14, 112 * 112, 9_633_792, frames=2)
-KIMI_K2 = kimi(16_384, 512)
-
-#: By the class that a checkpoint names.
-IMAGE_RULES: Mapping[str, Rule] = {
-    "Qwen2VLForConditionalGeneration": QWEN2,
-    "Qwen2_5_VLForConditionalGeneration": QWEN2,
-    "Qwen2_5OmniModel": QWEN2,
-    "Qwen2_5OmniForConditionalGeneration": QWEN2,
-    "Qwen2_5OmniThinkerForConditionalGeneration": QWEN2,
-    "Qwen3VLForConditionalGeneration": QWEN3,
-    "Qwen3VLMoeForConditionalGeneration": QWEN3,
-    "Qwen3_5ForConditionalGeneration": QWEN3,
-    "Qwen3_5MoeForConditionalGeneration": QWEN3,
-    "Qwen3OmniMoeForConditionalGeneration": QWEN3_OMNI,
-    "Qwen3OmniMoeThinkerForConditionalGeneration": QWEN3_OMNI,
-    "Glm4vForConditionalGeneration": GLM4V,
-    "Glm46VForConditionalGeneration": GLM4V,
-    "Glm4vMoeForConditionalGeneration": GLM4V,
-    "KimiVLForConditionalGeneration": kimi(4096, 512),
-    "KimiK25ForConditionalGeneration": KIMI_K2,
-    "Kimi_K25ForConditionalGeneration": KIMI_K2,
-    "PixtralForConditionalGeneration": pixtral,
-    "LlavaForConditionalGeneration": fixed("", 0, 1, 336, 14),
-    "Mistral3ForConditionalGeneration": pixtral,
-    "Gemma3ForConditionalGeneration": fixed("mm_tokens_per_image", 256, 0, 896, 14),
-    "Gemma3nForConditionalGeneration": fixed("vision_soft_tokens_per_image", 256, 0, 768, 16),
-    "Gemma4ForConditionalGeneration": gemma4,
-    "InternVLForConditionalGeneration": internvl,
-    "InternVLChatModel": internvl,
-    "Llama4ForConditionalGeneration": llama4,
-    "MllamaForConditionalGeneration": mllama,
-    "LlavaNextForConditionalGeneration": llava_next(336, 14, 1),
-    "LlavaOnevisionForConditionalGeneration": llava_next(384, 14, 0, 9),
-    "Phi3VForCausalLM": phi3_vision,
-    "Phi4MultimodalForCausalLM": phi4_multimodal,
-    "Phi4MMForCausalLM": phi4_multimodal,
-    "MiniMaxM3SparseForConditionalGeneration": merged_patches(14, 4 * 28 * 28, 451_584),
-}
-
-
-def image_rule(model: Model) -> Rule | None:
-    """The rule of this model's processor; None where it is not described."""
-    if model.architecture == "LlavaForConditionalGeneration":
-        kind = section(model, "vision_config").get("model_type")
-        return pixtral if kind == "pixtral" else IMAGE_RULES[model.architecture]
-    return IMAGE_RULES.get(model.architecture)
+    return tiled(256 + 1 + rows * columns + rows + 16, tiles, side**2, side**2 // 4)

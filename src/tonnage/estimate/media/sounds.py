@@ -1,7 +1,9 @@
 """Tokens of the sounds of a request by the rule of each family's own processor, and what the audio tower sees of them.
 
-Sources: transformers 5.24, models/{qwen2_audio,qwen2_5_omni,qwen3_omni_moe,voxtral,gemma3n,gemma4,phi4_multimodal}:
-processors, feature extractors and audio towers. All sample at 16 kHz and make a frame every 10 ms.
+Sources: transformers 5.24, models/{qwen2_audio,qwen2_5_omni,qwen3_omni_moe,qwen3_asr,voxtral,voxtral_realtime,gemma3n,
+gemma4,phi4_multimodal,glmasr,audioflamingo3,granite_speech}: processors, feature extractors and audio towers; Ultravox:
+vllm-project/vllm vllm/model_executor/models/ultravox.py; Kimi-Audio: arXiv 2504.18425, sec. 2 (12.5 tokens a second).
+All sample at 16 kHz and make a frame every 10 ms.
 """
 
 from collections.abc import Callable, Mapping
@@ -103,12 +105,103 @@ def gemma4(model: Model, seconds: float) -> Encoded:
     return Encoded(tokens=tokens, sequences=1, patches=tokens, rows=tokens, why="25 tokens a second")
 
 
+def gemma4_unified(model: Model, seconds: float) -> Encoded:
+    """640 samples to a token, 750 tokens at most; no tower."""
+    _within(seconds, 30, "Gemma 4")
+    tokens = min(max(ceil(round(seconds * RATE) / 640), 1), 750)
+    return Encoded(tokens=tokens, sequences=1, patches=tokens, rows=tokens, why="25 tokens a second")
+
+
 def phi4_multimodal(model: Model, seconds: float) -> Encoded:
     """Eight frames to a token."""
     frames = max((round(seconds * RATE) - 400) // HOP + 1, 1)
     tokens = ceil(frames / 8)
     return Encoded(
         tokens=tokens, sequences=1, patches=tokens, rows=tokens, why="a frame every 10 ms, eight frames to a token"
+    )
+
+
+def _windows(seconds: float) -> list[int]:
+    """Frames of each window of 30 seconds."""
+    frames, whole = _frames(seconds), 2 * WINDOW
+    return [min(whole, frames - first) for first in range(0, frames, whole)]
+
+
+def audio_flamingo(model: Model, seconds: float) -> Encoded:
+    """Windows of 30 seconds, padded; two positions are averaged to one token."""
+    _within(seconds, 600, "Audio Flamingo 3")
+    windows = _windows(seconds)
+    return Encoded(
+        tokens=sum(max(_halved_twice(frames), 1) for frames in windows),
+        sequences=len(windows),
+        patches=WINDOW,
+        rows=len(windows) * WINDOW // 2,
+        why="a frame every 10 ms, four frames to a token",
+    )
+
+
+def glm_asr(model: Model, seconds: float) -> Encoded:
+    """Windows of 30 seconds, padded; four positions are merged to one token."""
+    windows = _windows(seconds)
+    return Encoded(
+        tokens=max(((sum(windows) - 1) // 2 + 1 - 4) // 4 + 1, 1),
+        sequences=len(windows),
+        patches=WINDOW,
+        rows=len(windows) * WINDOW // 4,
+        why="a frame every 10 ms, eight frames to a token",
+    )
+
+
+def ultravox(model: Model, seconds: float) -> Encoded:
+    """Windows of 30 seconds; eight positions are stacked to one token."""
+    windows = _windows(seconds)
+    stacked = 2 * int(model.config.get("stack_factor") or 8)
+    tokens = sum(ceil(frames / stacked) for frames in windows)
+    return Encoded(
+        tokens=tokens,
+        sequences=len(windows),
+        patches=ceil(windows[0] / 2),
+        rows=tokens,
+        why=Message("a frame every 10 ms, {frames} frames to a token", frames=stacked),
+    )
+
+
+def voxtral_realtime(model: Model, seconds: float) -> Encoded:
+    """Eight frames to a token, to whose embedding their sound is added."""
+    frames = _frames(seconds)
+    tokens = ceil(frames / 8)
+    return Encoded(
+        tokens=tokens,
+        sequences=1,
+        patches=ceil(frames / 2),
+        rows=tokens,
+        why="a frame every 10 ms, eight frames to a token",
+    )
+
+
+def kimi_audio(model: Model, seconds: float) -> Encoded:
+    """Windows of 30 seconds, padded; four positions are stacked to one token, to whose embedding they are added."""
+    windows = _windows(seconds)
+    tokens = ceil(sum(windows) / 8)
+    return Encoded(
+        tokens=tokens,
+        sequences=len(windows),
+        patches=WINDOW,
+        rows=tokens,
+        why="a frame every 10 ms, eight frames to a token",
+    )
+
+
+def granite_speech(model: Model, seconds: float) -> Encoded:
+    """Two frames to a position, which see their block of 200; three queries to 15 positions."""
+    positions = (round(seconds * RATE) // HOP + 1) // 2
+    tokens = max(ceil(positions / 15), 1) * 3
+    return Encoded(
+        tokens=tokens,
+        sequences=max(ceil(positions / 200), 1),
+        patches=min(max(positions, 1), 200),
+        rows=tokens,
+        why="a frame every 10 ms, 30 frames to three tokens",
     )
 
 
@@ -120,9 +213,17 @@ SOUND_RULES: Mapping[str, SoundRule] = {
     "Qwen2_5OmniThinkerForConditionalGeneration": qwen2_5_omni,
     "Qwen3OmniMoeForConditionalGeneration": qwen3_omni,
     "Qwen3OmniMoeThinkerForConditionalGeneration": qwen3_omni,
+    "Qwen3ASRForConditionalGeneration": qwen3_omni,
     "VoxtralForConditionalGeneration": voxtral,
+    "VoxtralRealtimeForConditionalGeneration": voxtral_realtime,
+    "AudioFlamingo3ForConditionalGeneration": audio_flamingo,
+    "GlmAsrForConditionalGeneration": glm_asr,
+    "GraniteSpeechForConditionalGeneration": granite_speech,
+    "UltravoxModel": ultravox,
+    "MoonshotKimiaForCausalLM": kimi_audio,
     "Gemma3nForConditionalGeneration": gemma3n,
     "Gemma4ForConditionalGeneration": gemma4,
+    "Gemma4UnifiedForConditionalGeneration": gemma4_unified,
     "Phi4MultimodalForCausalLM": phi4_multimodal,
     "Phi4MMForCausalLM": phi4_multimodal,
 }

@@ -22,6 +22,8 @@ from tonnage.spec import Cluster
 USUAL_FPS = 2.0  # frames a second of LLaMA-Factory, hparams/model_args.py: video_fps
 SIZES = ("tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size", "data_parallel_size")
 ADAPTERS = ("lora", "dora", "qlora")
+# Sizes by which the model itself is divided.
+DIVIDED = ("tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size", "expert_parallel_size")
 
 
 class RunOfTool(Struct, frozen=True):
@@ -200,6 +202,8 @@ def _defaults(tool: Tool, runtime: str, model: Model, cluster: Cluster, o: Train
         seconds = duration("video_seconds", o.video_seconds) or 0.0
         if seconds * USUAL_FPS > tool.video_frames:
             found["video_fps"] = tool.video_frames / seconds
+    if tool.replicates and all((getattr(o, size) or 1) == 1 for size in DIVIDED):
+        found["replicate_size"] = cluster.size
     if tool.data_loader_workers:
         found["data_loader_workers"] = tool.data_loader_workers
     if o.method in ADAPTERS:

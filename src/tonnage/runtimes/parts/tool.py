@@ -62,6 +62,8 @@ class Tool(NamedTool, frozen=True, kw_only=True):
     compiles: bool = False
     #: Whether layers run again in backward; None: no default of its own.
     checkpoints: bool | None = None
+    #: Whether every rank holds the whole model, as under DDP.
+    replicates: bool = False
     #: Runtimes on which full fine-tuning has weights in bf16 without an fp32 copy.
     narrow_on: tuple[str, ...] = ()
     #: Whether norms, embedding and head of a quantised base stay in 16 bit.

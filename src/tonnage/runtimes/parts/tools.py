@@ -10,6 +10,7 @@ from typing import Any
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.kernel.message import Message, listed
 from tonnage.runtimes.parts.base import OF_SHARDING
+from tonnage.runtimes.parts.pretraining_tools import PRETRAINING_TOOLS
 from tonnage.runtimes.parts.rl_tools import RL_TOOLS
 from tonnage.runtimes.parts.tool import GROUPS, PLAIN, UNDER_FSDP, UNDER_ZERO, Tool, find_tool
 
@@ -123,6 +124,7 @@ TOOLS: Mapping[str, Tool] = {
             model_code="transformers",
             differs=_FSDP1,
         ),
+        *PRETRAINING_TOOLS,
         Tool(
             name="megatron-lm",
             title="Megatron-LM",
