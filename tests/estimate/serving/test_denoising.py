@@ -4,7 +4,7 @@ import pytest
 
 import tonnage
 from tonnage.catalogue import cluster
-from tonnage.estimate.serving_time.eager import eager_seconds
+from tonnage.estimate.serving_time.encoding import eager_seconds
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, NotApplicable
 from tonnage.models import read
 

@@ -24,6 +24,12 @@ WIDE = ("bf16", "fp16", "fp32")  # what is multiplied, the first that an acceler
 HALF, FULL = 2, 4  # bytes of a number
 GEMM_SECONDS, ATTENTION_SECONDS = "GEMMs", "attention"
 HIDDEN_SECONDS, LAUNCH_SECONDS = "activations, norms and residuals", "kernel launches"
+# Counted in LLaDA's and Dream's modeling files. Bytes of each hidden number of a layer: two norms in 32 bits 72,
+# rotation of queries and keys in 32 bits 50 to 104, the activation 30 to 50, residual sums 12.
+EAGER_HIDDEN_BYTES = 200
+# Of each logit: the best word and a softmax in 64 bits 36 (LLaDA, generate.py); Dream's top_p sorts those of tokens
+# that are still masked, 130 of half of them.
+EAGER_LOGIT_BYTES = 60
 LOW_POWER_WATTS = 75  # cards that a slot feeds without a cable of their own: their clocks fall under products
 
 
@@ -135,6 +141,16 @@ def _encoder(model: ByIdentity, plan: ServingPlan, cluster: ByIdentity, kind: st
         host=host_of(chip),
         ranks=int(plan.tensor_parallel_size),
     )
+
+
+def eager_seconds(model: Model, chip: Accelerator, tokens: float) -> float:
+    """What a pass that denoises so many tokens moves beside its products, where kernels are PyTorch's own and none are
+    fused [seconds]; 0 where no source gives the bandwidth.
+    """
+    if chip.memory.bytes_per_second is None:
+        return 0.0
+    moved = EAGER_HIDDEN_BYTES * model.hidden_size * model.decoder.num_layers + EAGER_LOGIT_BYTES * model.vocab_size
+    return float(memory_seconds.evaluate(M=moved * tokens, W=chip.memory.bytes_per_second, u=1))
 
 
 FITTED = "fitted: scripts/fit_encoding.py"

@@ -12,7 +12,7 @@ from tonnage.estimate.load.shape import where
 from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import ServingMemory, draft_plan, serving_memory
 from tonnage.estimate.serving.placement import drafting, uses_own_layers
-from tonnage.estimate.serving_time.eager import eager_seconds
+from tonnage.estimate.serving_time.encoding import eager_seconds
 from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
 from tonnage.estimate.serving_time.towers import encoding
