@@ -48,9 +48,9 @@ class Group(NamedTuple):
 
 OF_ENCODER = ("plain_encoder", "narrow", "passes_over_hidden")
 GROUPS = (
-    Group("faster-whisper", "faster-whisper", {"server": 1.5}, ("plain_encoder", "small_server")),
+    Group("faster-whisper", "faster-whisper", {"server": 1.5, "small_server": 1.5}, ("plain_encoder", "small_server")),
     Group("whisper.cpp", "whisper.cpp", {}, ("server", "small_server", "sequence", "beam", "spread", "window")),
-    Group("openai-whisper", "openai-whisper", PYTHON, OF_ENCODER),
+    Group("openai-whisper", "openai-whisper", PYTHON | {"small_server": 2.5}, (*OF_ENCODER, "small_server")),
     Group("eager", "transformers", PYTHON, (*OF_ENCODER, "encoder", "passes_over_scores", "reads", "sequence", "beam")),
 )
 SHARES = ("products", "full_products", "plain_products", "encoder", "plain_encoder", "reads", "low_power")
