@@ -13,6 +13,7 @@ import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from _rows_for_fits import RECENT, rows_for_fits
 from tonnage.estimate.serving_time.encoding_rates import EncodingRates, SpeechRates
@@ -26,10 +27,33 @@ TRIES, STEP, LEAST, PERCENTILE, HELD = 3000, 0.5, 8, 0.05, 0.02
 # Where a search begins, and what rows that say nothing of a rate leave it at. Passes over hidden states and scores are
 # counted: residuals and norms read two and write one, an activation is four times as wide, scores are scaled, masked,
 # and normalised.
-ENCODER = {"products": 0.5, "low_power": 0.6, "passes_over_hidden": 26.0, "passes_over_scores": 8.0, "kernel": 1.5e-5}
-SPEECH = {"encoder": 0.3, "passes_over_hidden": 26.0, "passes_over_scores": 8.0, "step": 1e-4, "layer": 2e-4}
-SPEECH |= {"reads": 0.8, "sequence": 0.01, "window": 0.02}
-SHARES = ("products", "encoder", "reads", "low_power")
+ENCODER = {"products": 0.5, "full_products": 0.7, "plain_products": 0.5, "low_power": 0.6}
+ENCODER |= {"passes_over_hidden": 26.0, "passes_over_scores": 8.0, "kernel": 1e-5, "server": 1.5, "small_server": 2.0}
+# A window has 1,500 rows: as many tiles of 128 by 128 as a chip has units where a product is about 1,000 wide.
+SPEECH = {"encoder": 0.4, "plain_encoder": 0.7, "narrow": 1000.0, "passes_over_hidden": 26.0, "passes_over_scores": 8.0}
+SPEECH |= {"step": 1e-4, "layer": 2e-4, "reads": 0.8, "sequence": 0.005, "beam": 0.1, "spread": 0.2, "window": 0.05}
+SPEECH |= {"server": 1.0, "small_server": 1.0}
+# Python's hosts ask for a kernel in about 10 microseconds: some 40 of a layer.
+PYTHON = {"encoder": 0.5, "step": 2e-3, "layer": 4e-4, "window": 0.1, "server": 1.5, "small_server": 2.0}
+
+
+class Group(NamedTuple):
+    """Rows whose rates are one set; `start`: in place of those of `SPEECH`; `fixed`: what no row tells apart."""
+
+    name: str
+    engine: str
+    start: Rates
+    fixed: tuple[str, ...]
+
+
+OF_ENCODER = ("plain_encoder", "narrow", "passes_over_hidden")
+GROUPS = (
+    Group("faster-whisper", "faster-whisper", {"server": 1.5, "small_server": 1.5}, ("plain_encoder", "small_server")),
+    Group("whisper.cpp", "whisper.cpp", {}, ("server", "small_server", "sequence", "beam", "spread", "window")),
+    Group("openai-whisper", "openai-whisper", PYTHON | {"small_server": 2.5}, (*OF_ENCODER, "small_server")),
+    Group("eager", "transformers", PYTHON, (*OF_ENCODER, "encoder", "passes_over_scores", "reads", "sequence", "beam")),
+)
+SHARES = ("products", "full_products", "plain_products", "encoder", "plain_encoder", "reads", "low_power")
 
 
 def fitted(
@@ -46,9 +70,8 @@ def fitted(
     least, width = loss(best), STEP
     for number in range(TRIES):
         name = chance.choice(list(free))
-        tried = {**best, name: best[name] * math.exp(chance.gauss(0, width))}
-        if name in SHARES:
-            tried[name] = min(tried[name], 1.0)
+        moved_to = best[name] * math.exp(chance.gauss(0, width))
+        tried = best | {name: min(moved_to, 1.0) if name in SHARES else moved_to}
         if (now := loss(tried)) < least:
             least, best = now, tried
         if number % (TRIES // 10) == 0:
@@ -124,18 +147,16 @@ def main() -> None:
     lines += [told("encoders, fused, seen", errors(fused, joined, encoder))]
     body += table("encoders.fused", joined)
 
-    for group, engines in (
-        ("faster-whisper", ("faster-whisper",)),
-        ("whisper.cpp", ("whisper.cpp",)),
-        ("eager", ("transformers", "openai-whisper")),
-    ):
-        rows = [row for row in every if row.question["engine"] in engines and not cases[row.id].is_text]
+    for group in GROUPS:
+        rows = [row for row in every if row.question["engine"] == group.engine and not cases[row.id].is_text]
         rows = [row for row in rows if row.completeness_class != "indicative"]
-        rates = fitted(rows, SPEECH, list(SPEECH), spoken)
-        left = across(rows, SPEECH, list(SPEECH), spoken)
-        lines += [told(f"speech, {group}, seen", errors(rows, rates, spoken))]
-        lines += [told(f"speech, {group}, publications left out", left)]
-        body += table(f'speech."{group}"', rates)
+        start = SPEECH | group.start
+        free = [name for name in start if name not in group.fixed]
+        rates = fitted(rows, start, free, spoken)
+        left = across(rows, start, free, spoken)
+        lines += [told(f"speech, {group.name}, seen", errors(rows, rates, spoken))]
+        lines += [told(f"speech, {group.name}, publications left out", left)]
+        body += table(f'speech."{group.name}"', rates)
         if text := band(left):
             body += [f"band = {text}"]
     out = "\n".join([*lines, *body]) + "\n"

@@ -36,6 +36,8 @@ SERVING_RUNTIMES.add(
         documents=1,
         batched_windows=16,  # faster-whisper, README.md: batched_model.transcribe("audio.mp3", batch_size=16)
         speech="faster-whisper",
+        window_advance=30,
+        speech_attention="",
         beams=5,
         beams_source="faster-whisper, faster_whisper/transcribe.py: beam_size 5",
         launch=launch,

@@ -26,7 +26,9 @@ SERVING_RUNTIMES.add(
         halves=True,  # whisper/decoding.py: fp16 True
         serves=("transcribe",),
         documents=1,
-        speech="eager",
+        speech="openai-whisper",
+        window_advance=30,
+        speech_attention="fused",  # whisper/model.py: scaled_dot_product_attention, since 20240927
         beams=5,
         beams_source="openai-whisper, whisper/transcribe.py: --beam_size 5 on the command line",
         launch=launch,

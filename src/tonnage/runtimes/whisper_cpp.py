@@ -27,6 +27,8 @@ SERVING_RUNTIMES.add(
         serves=("transcribe",),
         documents=1,
         speech="whisper.cpp",
+        window_advance=30,
+        speech_attention="fused",  # whisper.cpp, release 1.8.0: flash attention by default
         beams=5,
         beams_source="whisper.cpp, examples/cli/cli.cpp: beam_size 5",
         launch=launch,

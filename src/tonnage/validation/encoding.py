@@ -1,10 +1,12 @@
 """Rows of kind embed_speed: encoders of text without decoding, and speech to text, beside what was measured."""
 
+from msgspec.structs import replace
+
 from tonnage.architectures import Model
 from tonnage.estimate.hardware.rates import Band
 from tonnage.estimate.serving_time.encoding import Pass, encoder
 from tonnage.estimate.serving_time.encoding_rates import EncodingRates, SpeechRates, encoding_rates
-from tonnage.estimate.serving_time.speech import WINDOW_TOKENS, speech, windows_of
+from tonnage.estimate.serving_time.speech import WINDOW_SECONDS, WINDOW_TOKENS, speech, windows_of
 from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, ServingPlan
@@ -32,8 +34,12 @@ class EncodingRow:
         self.documents_per_request = int(question.get("documents_per_request") or 1)
         self.audio_seconds = float(question.get("audio_seconds") or 0)
         self.beams = int(question.get("beams") or 1)
+        self.is_fused = (row.labels.get("attention") or self.engine.speech_attention) == "fused"
         self.is_text = not any(measured.quantity in SPOKEN for measured in (row.measured, *row.also))
         self.style = row.labels.get("attention") or self.engine.encoding
+        # apart: windows whose features are given, with as many tokens each
+        self.is_apart = row.labels.get("windows") == "apart"
+        self.advance = WINDOW_SECONDS if self.is_apart else self.engine.window_advance
         self.plan = ServingPlan.of_fields(
             context=max(self.length, 2),
             concurrency=self.batch,
@@ -72,11 +78,15 @@ def encoder_seconds(case: EncodingRow, rates: EncodingRates) -> Pairs:
 def speech_seconds(case: EncodingRow, rates: SpeechRates) -> Pairs:
     """The same of a row about speech."""
     one = speech(case.model, case.plan, case.cluster)
+    if case.is_fused:
+        rates = rates.fused()
+    if case.is_apart:
+        rates = replace(rates, window=0.0, spread=0.0)
     pairs = []
     for measured in _figures(case):
         match measured.quantity:
             case "transcription_time":
-                count = windows_of(case.audio_seconds)
+                count = windows_of(case.audio_seconds, case.advance)
                 batch = min(case.batch, count)
                 seconds = count / batch * one.batch_seconds(batch, case.beams, WINDOW_TOKENS, rates)
             case "window_time":

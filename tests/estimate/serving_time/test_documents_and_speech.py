@@ -1,10 +1,12 @@
 """Embedding models, rerankers and speech: what is answered, what is refused, and how one figure follows another."""
 
 import pytest
+from msgspec import UNSET
 
 import tonnage
-from tonnage.estimate.serving_time.encoding import Pass, encoder
+from tonnage.estimate.serving_time.encoding import Pass, encoder, host_of
 from tonnage.estimate.serving_time.encoding_rates import encoding_rates
+from tonnage.estimate.serving_time.speech import speech, windows_of
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
 from tonnage.models import read
 from tonnage.models.purpose import is_encoder, purpose
@@ -197,3 +199,36 @@ def test_vllm_takes_no_more_windows_than_fit():
     at_once = answer.question["concurrency"].value
     more = tonnage.serve("whisper-large-v3", on="l4", engine="vllm", concurrency=at_once + 1, advice=False)
     assert answer.band[1] <= answer.usable_bytes < more.band[1]
+
+
+@pytest.mark.parametrize(
+    ("on", "host"), [("rtx-4090", "desktop"), ("h100", "server"), ("t4", "small server"), ("a10", "server")]
+)
+def test_the_host_of_an_accelerator(on, host):
+    from tonnage.catalogue import cluster
+
+    assert host_of(cluster(on).accelerator) == host
+
+
+def test_windows_of_a_file_that_overlap_are_more():
+    assert (windows_of(10), windows_of(30), windows_of(90), windows_of(90, advance=20)) == (1, 1, 3, 4)
+
+
+def test_a_batch_of_windows_decodes_until_its_longest_text_ends():
+    from tonnage.catalogue import cluster
+
+    plan = ServingPlan.of_fields(
+        context=448, concurrency=1, engine="faster-whisper", weights="fp16", tensor_parallel_size=1
+    )
+    one = speech(read("whisper-large-v3"), plan, cluster("a100-80gb"))
+    rates = encoding_rates().speech["faster-whisper"]
+    assert one.steps(1, 100, rates) == 100 < one.steps(2, 100, rates) < one.steps(16, 100, rates)
+    assert one.encode_seconds(1, rates.fused()) < one.encode_seconds(1, rates)
+    greedy, beams = (one.step_seconds(1, count, 100, rates) for count in (1, 5))
+    assert greedy < beams < 2 * greedy
+
+
+def test_engines_of_too_few_rows_have_no_band():
+    answer = encoded("whisper-large-v3", "a100-80gb", engine="transformers", audio_seconds="1h")
+    one = encoded("whisper-large-v3", "a100-80gb", engine="openai-whisper", audio_seconds="1h")
+    assert answer.band is UNSET and one.band[0] < one.per_second.value < one.band[1]

@@ -19,7 +19,7 @@ from tonnage.estimate.serving_time.asked import Encoded, windows_that_fit
 from tonnage.estimate.serving_time.encoding import Pass, encoder, made_term, pass_term
 from tonnage.estimate.serving_time.encoding_rates import encoding_rates
 from tonnage.estimate.serving_time.rates import serving_rates
-from tonnage.estimate.serving_time.speech import WINDOW_SECONDS, speech, windows_of
+from tonnage.estimate.serving_time.speech import speech, windows_of
 from tonnage.estimate.serving_time.times import pass_time
 from tonnage.formulas import service as h
 from tonnage.kernel.errors import MissingDatum
@@ -75,7 +75,7 @@ def served_encoded(
     if timed.band is None:
         question.warn("too few published runs are of this kind for an error band: these times have none.")
     made_bill = hour(cluster, money, load.price_per_accelerator_hour, question)
-    figures = _figures(timed, asked, int(plan.data_parallel_size), made_bill)
+    figures = _figures(timed, asked, int(plan.data_parallel_size), made_bill, engine.window_advance)
     if engine.front_end and not is_speech:
         question.warn(engine.front_end)
     if is_speech and asked.at_once == 1 and question.entries["concurrency"].origin != "given":
@@ -121,6 +121,8 @@ def _speech(model: Model, plan: ServingPlan, cluster: Cluster, engine: ServingRu
     rates = encoding_rates().speech.get(engine.speech)
     if rates is None:
         raise MissingDatum("no published rows say how fast {engine} writes speech down.", engine=engine.name)
+    if engine.speech_attention == "fused":
+        rates = rates.fused()
     if cluster.accelerator.kind == "cpu":
         raise MissingDatum(
             "how fast speech is on processors is not known: published runs are of one processor alone, whose "
@@ -129,16 +131,9 @@ def _speech(model: Model, plan: ServingPlan, cluster: Cluster, engine: ServingRu
     one, beams = speech(model, plan, cluster), engine.beams
 
     def of(name: str, windows: int) -> Term:
-        launched, reading = one.step_parts(windows, beams, asked.length, rates)
         inputs = {"windows": windows, "beams": beams, "tokens": asked.length}
-        return Term.sum(
-            name,
-            made_term("encoder", one.encode_seconds(windows, rates), **inputs),
-            made_term("decoder: weights and caches read", asked.length * reading, **inputs),
-            made_term("decoder: kernels and launches", asked.length * launched, **inputs),
-            made_term("sound and text around the model", windows * rates.window, **inputs),
-            unit="seconds",
-        )
+        parts = one.parts(windows, beams, asked.length, rates)
+        return Term.sum(name, *(made_term(part, spent, **inputs) for part, spent in parts.items()), unit="seconds")
 
     return Timed(at_once=of("time of a pass", asked.at_once), alone=of("time of one alone", 1), band=_ends(rates.band))
 
@@ -154,11 +149,11 @@ def _note_batches(
 ) -> None:
     """What more windows of a file at once would give, where the engine takes them and was not told so."""
     engine, replicas = serving_runtime(plan.engine, plan.engine_version), int(plan.data_parallel_size)
-    most = min(engine.batched_windows, windows_of(asked.audio_seconds))
+    most = min(engine.batched_windows, windows_of(asked.audio_seconds, engine.window_advance))
     if most < 2 or (windows := windows_that_fit(model, cluster, plan, most)) < 2:
         return
     more = replace(asked, at_once=windows)
-    then = _figures(_speech(model, plan, cluster, engine, more), more, replicas, bill)
+    then = _figures(_speech(model, plan, cluster, engine, more), more, replicas, bill, engine.window_advance)
     rates = {"rate": significant(now["per_second"].value), "rate2": significant(then["per_second"].value)}
     users = windows * replicas
     usd, usd2 = now.get("total_cost"), then.get("total_cost")
@@ -187,11 +182,13 @@ def _ends(band: Band | None) -> tuple[float, float] | None:
     return (band.low, band.high) if band else None
 
 
-def _figures(timed: Timed, asked: Encoded, replicas: int, bill: Bill) -> dict[str, Any]:
-    """Fields of the document, and `cost_per_million_tokens`, which is the server's."""
+def _figures(timed: Timed, asked: Encoded, replicas: int, bill: Bill, advance: float) -> dict[str, Any]:
+    """Fields of the document, and `cost_per_million_tokens`, which is the server's. `advance`: seconds from one
+    window to the next.
+    """
     is_speech = asked.purpose == "transcribe"
     pass_seconds = float(timed.at_once.value)
-    each = WINDOW_SECONDS if is_speech else 1
+    each = advance if is_speech else 1
     rate = asked.at_once * each * replicas / pass_seconds
     per_second = _made(
         "seconds of sound a second" if is_speech else Message("{items} a second", items=ITEMS[asked.purpose]),
@@ -203,7 +200,7 @@ def _figures(timed: Timed, asked: Encoded, replicas: int, bill: Bill) -> dict[st
     )
     seconds = timed.alone
     if is_speech:
-        count = windows_of(asked.audio_seconds)
+        count = windows_of(asked.audio_seconds, advance)
         batch = min(asked.at_once, count)
         share = pass_seconds * -(-count // batch) if batch == asked.at_once else float(timed.alone.value) * count
         seconds = _made("time of a file", share, "seconds", windows=count, at_once=batch)

@@ -166,7 +166,7 @@ def encoded(
         audio = q.take("audio_seconds", audio or None, AUDIO_SECONDS, "default", "a file of ten minutes")
         each = engine.documents
         if options.concurrency is None and each > 1:
-            each = windows_that_fit(model, cluster, plan, min(each, windows_of(audio)))
+            each = windows_that_fit(model, cluster, plan, min(each, windows_of(audio, engine.window_advance)))
         why: str = Message("windows of 30 seconds at once: {engine}'s default", engine=engine.name)
     else:
         audio, length = 0, _length(model, load, int(plan.context))

@@ -13,7 +13,7 @@ from msgspec import Struct
 from tonnage.architectures import Model
 from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.serving.weights.storage import loaded_storage
-from tonnage.estimate.serving_time.encoding_rates import EncodingRates
+from tonnage.estimate.serving_time.encoding_rates import EncodingRates, Host
 from tonnage.estimate.serving_time.work import Work, kv_bytes, stage_works
 from tonnage.formulas.time import compute_seconds, memory_seconds
 from tonnage.kernel.errors import MissingDatum
@@ -24,7 +24,13 @@ WIDE = ("bf16", "fp16", "fp32")  # what is multiplied, the first that an acceler
 HALF, FULL = 2, 4  # bytes of a number
 GEMM_SECONDS, ATTENTION_SECONDS = "GEMMs", "attention"
 HIDDEN_SECONDS, LAUNCH_SECONDS = "activations, norms and residuals", "kernel launches"
-LOW_POWER_WATTS = 75  # cards that a slot feeds without a cable of their own: their clocks fall under 16-bit products
+# Counted in LLaDA's and Dream's modeling files. Bytes of each hidden number of a layer: two norms in 32 bits 72,
+# rotation of queries and keys in 32 bits 50 to 104, the activation 30 to 50, residual sums 12.
+EAGER_HIDDEN_BYTES = 200
+# Of each logit: the best word and a softmax in 64 bits 36 (LLaDA, generate.py); Dream's top_p sorts those of tokens
+# that are still masked, 130 of half of them.
+EAGER_LOGIT_BYTES = 60
+LOW_POWER_WATTS = 75  # cards that a slot feeds without a cable of their own: their clocks fall under products
 
 
 class Pass(NamedTuple):
@@ -35,7 +41,9 @@ class Pass(NamedTuple):
 
 
 class Encoder(Struct, frozen=True, eq=False):
-    """The layers that every token passes once, on one rank. `heads`: whose scores an engine may write."""
+    """The layers that every token passes once, on one rank. `heads`: whose scores an engine may write. `is_full`:
+    products of 32 bits; `is_plain`: without matrix units; `host`: the machine around the accelerator.
+    """
 
     work: Work
     layers: int
@@ -45,11 +53,14 @@ class Encoder(Struct, frozen=True, eq=False):
     number_bytes: int
     bandwidth: float
     low_power: bool
+    is_full: bool
+    is_plain: bool
+    host: Host
     ranks: int
 
     def parts(self, one: Pass, rates: EncodingRates) -> dict[str, float]:
         """Seconds by what spends them; `LAUNCH_SECONDS` is what the host needs beyond the rest."""
-        share = rates.products * (rates.low_power if self.low_power else 1.0)
+        share = self.share(rates)
         flops = sum(float(product.flops) for product in self.work.products) * one.tokens
         pairs = sum(
             float(core.layers) * float(core.prompt_flops) * min(one.keys, core.window or one.keys)
@@ -63,7 +74,7 @@ class Encoder(Struct, frozen=True, eq=False):
         attention = compute_seconds.evaluate(C=pairs * one.tokens, n=1, P=self.peak, u=share)
         attention += memory_seconds.evaluate(M=scores / self.ranks, W=self.bandwidth, u=1)
         moved = memory_seconds.evaluate(M=hidden, W=self.bandwidth, u=1)
-        asked = float(self.work.launches) * rates.kernel
+        asked = float(self.work.launches) * rates.kernel * rates.host(self.host)
         return {
             GEMM_SECONDS: products,
             ATTENTION_SECONDS: attention,
@@ -71,8 +82,25 @@ class Encoder(Struct, frozen=True, eq=False):
             LAUNCH_SECONDS: max(asked - products - attention - moved, 0.0),
         }
 
+    def share(self, rates: EncodingRates) -> float:
+        """The share of the peak that products reach."""
+        share = rates.full_products if self.is_full else rates.plain_products if self.is_plain else rates.products
+        return share * (rates.low_power if self.low_power else 1.0) * self.width / (self.width + rates.narrow)
+
     def seconds(self, one: Pass, rates: EncodingRates) -> float:
         return sum(self.parts(one, rates).values())
+
+
+def is_low_power(chip: Accelerator) -> bool:
+    """Whether a slot alone feeds the card."""
+    return bool(chip.tdp_watts and chip.tdp_watts <= LOW_POWER_WATTS)
+
+
+def host_of(chip: Accelerator) -> Host:
+    """The machine in which an accelerator usually stands: how fast a host asks for kernels follows from its clock."""
+    if chip.default_node is None and not (chip.memory.kind or "").startswith("HBM"):
+        return "desktop"
+    return "small server" if is_low_power(chip) else "server"
 
 
 def encoder(model: Model, plan: ServingPlan, cluster: Cluster, kind: str = "") -> Encoder:
@@ -107,9 +135,22 @@ def _encoder(model: ByIdentity, plan: ServingPlan, cluster: ByIdentity, kind: st
         peak=chip.peak(peak_name),
         number_bytes=FULL if precision else HALF,
         bandwidth=chip.memory.bytes_per_second,
-        low_power=bool(not precision and chip.tdp_watts and chip.tdp_watts <= LOW_POWER_WATTS),
+        low_power=is_low_power(chip),
+        is_full=bool(precision),
+        is_plain=chip.peak(peak_name) <= chip.dense_flops.get("fp32", 0.0),
+        host=host_of(chip),
         ranks=int(plan.tensor_parallel_size),
     )
+
+
+def eager_seconds(model: Model, chip: Accelerator, tokens: float) -> float:
+    """What a pass that denoises so many tokens moves beside its products, where kernels are PyTorch's own and none are
+    fused [seconds]; 0 where no source gives the bandwidth.
+    """
+    if chip.memory.bytes_per_second is None:
+        return 0.0
+    moved = EAGER_HIDDEN_BYTES * model.hidden_size * model.decoder.num_layers + EAGER_LOGIT_BYTES * model.vocab_size
+    return float(memory_seconds.evaluate(M=moved * tokens, W=chip.memory.bytes_per_second, u=1))
 
 
 FITTED = "fitted: scripts/fit_encoding.py"

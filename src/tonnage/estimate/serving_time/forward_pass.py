@@ -43,6 +43,7 @@ class Spent(NamedTuple):
     engine: Number
     adapters: Number = 0.0
     encoder: Number = 0.0
+    between: Number = 0.0
 
     @property
     def seconds(self) -> Number:

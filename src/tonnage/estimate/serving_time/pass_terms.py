@@ -11,6 +11,7 @@ PASS_PARTS = {  # names of the fields of Spent that have another name in the fie
     "engine": "scheduler",
     "adapters": "LoRA adapters",
     "encoder": "image and audio encoder",
+    "between": "activations, norms and residuals",
 }
 
 

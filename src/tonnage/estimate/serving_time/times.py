@@ -12,6 +12,7 @@ from tonnage.estimate.load.shape import where
 from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import ServingMemory, draft_plan, serving_memory
 from tonnage.estimate.serving.placement import AT_ONCE, drafting, uses_own_layers
+from tonnage.estimate.serving_time.encoding import eager_seconds
 from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
 from tonnage.estimate.serving_time.towers import encoding
@@ -130,6 +131,10 @@ class Denoised(Drafted):
         ]
         super().__init__(self.kinds[0][3], None, 0)
         self.plan = plan
+        size = sum(part * size for part, size, _, _ in self.kinds)
+        eager = serving_runtime(plan.engine, plan.engine_version).encoding == "eager"
+        #: Seconds of a request's part of a pass between products, where no kernel is fused.
+        self.beside = eager_seconds(model, cluster.accelerator, size) / plan.tensor_parallel_size if eager else 0.0
         passes = denoising.steps + (blocks if denoising.cache == "block" else 0)
         self.tokens_each = f.tokens_per_denoising_pass.evaluate(O=answer, n_pass=passes)
         #: Tokens that appear at once: a block, or all where the answer is returned when it is whole.
@@ -150,7 +155,8 @@ class Denoised(Drafted):
             (part * runs, clock.spent(prompts, seen, requests, requests * reach))
             for part, _, reach, clock in self.kinds
         ]
-        return Spent._make(sum(part * spent[i] for part, spent in parts) for i in range(len(Spent._fields)))
+        found = Spent._make(sum(part * spent[i] for part, spent in parts) for i in range(len(Spent._fields)))
+        return found._replace(between=requests * self.beside)
 
 
 class ServingTimes(Struct, frozen=True, kw_only=True, eq=False):

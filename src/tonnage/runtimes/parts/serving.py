@@ -237,6 +237,10 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     batched_windows: int = 1
     #: Whose rates its speech has in encoding.toml; "": those of its own passes.
     speech: str = ""
+    #: Seconds of sound between the beginnings of two windows of a file: less than 30 where windows overlap.
+    window_advance: float = 30
+    #: Whether scores of the attention over sound stay on the chip ("fused").
+    speech_attention: str = ""
     #: Sequences that it keeps for each window of sound unless told otherwise (beam search), and who says so.
     beams: int = 1
     beams_source: str = ""
