@@ -367,7 +367,7 @@ def main() -> None:
         help="also ask for so many seconds on end, and watch memory and errors (600)",
     )
     parser.add_argument(
-        "--small", action="store_true", help="one second of each, fewer of them: its values mean nothing"
+        "--small", action="store_true", help="three seconds of each, fewer of them: its values mean nothing"
     )
     parser.add_argument("--out", type=Path, default=WRITTEN)
     said = parser.parse_args()
@@ -378,7 +378,7 @@ def main() -> None:
     rows: list[dict[str, object]] = [{"name": "processor cores", "value": os.cpu_count(), "unit": "cores"}]
     with serving() as server:
         for distinct in (False,) if said.small else (False, True):  # saving under load asks distinct ones too
-            rows += measured(server, distinct=distinct, seconds=1 if said.small else said.seconds, small=said.small)
+            rows += measured(server, distinct=distinct, seconds=3 if said.small else said.seconds, small=said.small)
             for row in rows[-7:]:
                 print(row, flush=True)
         rows.append({"name": "memory of all processes after it", "value": server.memory(), "unit": "bytes"})

@@ -111,9 +111,12 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     """
     from difflib import SequenceMatcher
 
-    matcher = SequenceMatcher(None, "", letters_of(name[:LONGEST]), autojunk=False)  # it keeps what it knows of its b
+    wanted = letters_of(name[:LONGEST])
+    matcher = SequenceMatcher(None, "", wanted, autojunk=False)  # looks through its second text once
     scored = [
-        (score, letters_of(candidate), candidate) for candidate in known if (score := _likeness(matcher, candidate))
+        (score, letters_of(candidate), candidate)
+        for candidate in known
+        if (score := _likeness(matcher, wanted, candidate))
     ]
     chosen: dict[str, str] = {}
     for _, _, candidate in sorted(scored, key=lambda found: found[:2], reverse=True):
@@ -121,11 +124,11 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     return list(chosen.values())[:MAX_SUGGESTIONS]
 
 
-def _likeness(matcher: "SequenceMatcher[str]", candidate: str) -> float:
-    """How much the text that `matcher` has as its b and a name have in common, from 0 (nothing that anyone would mean)
+def _likeness(matcher: "SequenceMatcher[str]", wanted: str, candidate: str) -> float:
+    """How much a plain text, the second of `matcher`, and a name have in common, from 0 (nothing that anyone would mean)
     to 1.
     """
-    wanted, plain = str(matcher.b), letters_of(candidate)
+    plain = letters_of(candidate)
     matcher.set_seq1(plain)
     if not wanted or not plain or matcher.real_quick_ratio() < LIKE:
         return 0
