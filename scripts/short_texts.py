@@ -18,7 +18,6 @@ from typing import Any
 from unittest.mock import patch
 
 import golden
-
 from tonnage.language import current
 
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "render" / "golden_text"
@@ -56,7 +55,7 @@ def texts() -> Iterator[tuple[Path, str]]:
 
 @contextmanager
 def answered_once() -> Iterator[None]:
-    """Inside it each question is answered once in a language; other widths only lay its answer out again."""
+    """Inside it each question is answered once in a language; another width or --json only shows its answer again."""
     with ExitStack() as patches:
         for name in ANSWERED_IN:
             module = import_module(f"tonnage.{name}")
@@ -69,7 +68,10 @@ def _remembering(answer: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(answer)
     def remembered(arguments: Any, *more: Any) -> Any:
-        key = (current(), *arguments.words)
+        words = getattr(arguments, "words", None)
+        if words is None:  # a question in a file or in another tool's command
+            return answer(arguments, *more)
+        key = (current(), *(word for word in words if word != "--json"))
         if key not in answers:
             answers[key] = answer(arguments, *more)
         return answers[key]

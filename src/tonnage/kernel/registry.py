@@ -125,8 +125,8 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 
 
 def _likeness(matcher: "SequenceMatcher[str]", wanted: str, candidate: str) -> float:
-    """How much a plain text, the second of `matcher`, and a name have in common, from 0 (nothing that anyone would mean)
-    to 1.
+    """How much a plain text, the second of `matcher`, and a name have in common: from 0 (nothing that anyone would
+    mean) to 1.
     """
     plain = letters_of(candidate)
     matcher.set_seq1(plain)
