@@ -37,7 +37,7 @@ house: .venv/core.done  ## figures of the source with their goals: import circle
 	$(BIN)/python scripts/house.py
 
 types: .venv/test.done  ## with torch, whose types the tracer needs
-	$(BIN)/mypy
+	$(BIN)/mypy -n $(JOBS)
 
 bench: .venv/quick.done  ## writes benchmarks/results.json
 	$(BIN)/python benchmarks/run.py

@@ -103,10 +103,12 @@ def measured(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=100, help="inputs of each question")
+    parser.add_argument("--small", action="store_true", help="one input of one question: its values mean nothing")
     parser.add_argument("--out", type=Path, default=WRITTEN, help="the file to write")
     said = parser.parse_args()
     rows = []
-    for row in measured(said.count, QUESTIONS | LARGE):
+    questions = dict([next(iter(QUESTIONS.items()))]) if said.small else QUESTIONS | LARGE
+    for row in measured(1 if said.small else said.count, questions):
         rows.append(row)
         print(row, flush=True)
     said.out.write_text(json.dumps(rows, indent=2) + "\n")

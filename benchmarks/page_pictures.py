@@ -51,7 +51,7 @@ PICTURES = (
     Picture("page_plan_phone", PLANNED, 0, 390),
     Picture("page_rules", "tab=rules&model=llama-3.1-8b", 0),
 )
-TABLES = 6000  # ms until what is asked beside the answer is there
+TABLES = 30_000  # ms that it waits at most until what is asked beside the answer is there
 
 
 def main() -> None:
@@ -78,7 +78,7 @@ def main() -> None:
             page.wait_for_selector("body:not(:has(div.searching))", timeout=120_000)
             if each.opened:
                 page.locator(each.opened).first.click()
-            page.wait_for_timeout(TABLES)
+            page.wait_for_function("() => !document.querySelector('.old, .waiting')", timeout=TABLES)
             made = said.out / f"{each.name}.png"
             page.screenshot(path=made, full_page=not each.height)
             _small(made)

@@ -28,12 +28,12 @@ INVALID = ("divide", "interleaving needs", "must")
 
 
 def space_of(name: str, accelerator: str, sizes: Sizes, times: int = 1, **options: str) -> Space:
-    """All layouts of one model on `sizes.nodes` nodes, for four lengths of sequences and four batches, or so many
-    `times` of both.
+    """All layouts of one model on `sizes.nodes` nodes, for `sizes.lengths` lengths of sequences and as many batches, or
+    so many `times` of both.
     """
     machines = [cluster(f"{nodes}x8x{accelerator}" if nodes > 1 else f"8x{accelerator}") for nodes in sizes.nodes]
-    lengths = [length * (at + 1) for length in SEQUENCES for at in range(times)]
-    batches = [batch * (at + 1) for batch in BATCHES for at in range(times)]
+    lengths = [length * (at + 1) for length in SEQUENCES[: sizes.lengths] for at in range(times)]
+    batches = [batch * (at + 1) for batch in BATCHES[: sizes.lengths] for at in range(times)]
     vary = {"sequence_length": tuple(lengths), "global_batch_size": tuple(batches)}
     given = TrainingOptions(runtime="megatron", **options)
     return Space(tonnage.read(name), machines, given, vary, usd=np.full(len(machines), 3.0))

@@ -313,15 +313,19 @@ def saved_at_once(seconds: float, clients: int = 200, each: float = 2.0) -> list
     return _saving_rows(f"POST /v1/saved by {clients} clients, each every {each:g} s", times, len(refused))
 
 
-def saved_under_load(seconds: float, clients: int = 200, python: str = sys.executable) -> list[dict[str, object]]:
-    """Plans that one client saves while so many others ask distinct questions as fast as they can."""
+def saved_under_load(
+    seconds: float, clients: int = 200, begin: float = 2, python: str = sys.executable
+) -> list[dict[str, object]]:
+    """Plans that one client saves while so many others ask distinct questions as fast as they can. The first is saved
+    `begin` seconds after they began, when all of them ask.
+    """
     store = tempfile.TemporaryDirectory()
     with store as folder, serving("--store", f"sqlite:///{folder}/plans.db", python=python) as server:
         asking = threading.Thread(
-            target=server.load, kwargs={"distinct": True, "connections": clients, "seconds": seconds + 4}
+            target=server.load, kwargs={"distinct": True, "connections": clients, "seconds": seconds + 2 * begin}
         )
         asking.start()
-        time.sleep(2)  # until all of them ask
+        time.sleep(begin)
         ends, times, refused = time.monotonic() + seconds, [], 0
         while time.monotonic() < ends:
             question = {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB", "sequence_length": 4096 + len(times)}
@@ -373,15 +377,19 @@ def main() -> None:
         raise SystemExit("--soak is from 0 to 3600 seconds, --seconds from 1 to 600")
     rows: list[dict[str, object]] = [{"name": "processor cores", "value": os.cpu_count(), "unit": "cores"}]
     with serving() as server:
-        for distinct in (False, True):
+        for distinct in (False,) if said.small else (False, True):  # saving under load asks distinct ones too
             rows += measured(server, distinct=distinct, seconds=3 if said.small else said.seconds, small=said.small)
             for row in rows[-7:]:
                 print(row, flush=True)
         rows.append({"name": "memory of all processes after it", "value": server.memory(), "unit": "bytes"})
         if said.soak:
             rows += soaked(server, said.soak)
-    rows += saved_at_once(said.seconds)
-    rows += saved_under_load(said.seconds)
+    if said.small:
+        rows += saved_at_once(1, clients=8, each=1.0)
+        rows += saved_under_load(1, clients=8, begin=0.5)
+    else:
+        rows += saved_at_once(said.seconds)
+        rows += saved_under_load(said.seconds)
     said.out.write_text(json.dumps(rows, indent=2) + "\n")
 
 

@@ -9,13 +9,25 @@ import argparse
 import difflib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from importlib import import_module
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import golden
+from tonnage.language import current
 
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "render" / "golden_text"
 WIDTHS, LANGUAGES = (80, 100), ("en", "zh")
+# Where the command line finds the function that answers a verb: `train` and `serve` import it when they run.
+ANSWERED_IN = (
+    "verbs.train",
+    "verbs.serve",
+    *(f"cli.forms.{form}" for form in ("plan_training", "plan_serving", "max_training", "max_serving", "compare")),
+)
 QUESTIONS = {
     "train": "train llama-3.1-70b --on 8x8xH100",
     "train-not-fit": "train llama-3.1-70b --on 8xH100",
@@ -34,11 +46,37 @@ QUESTIONS = {
 
 def texts() -> Iterator[tuple[Path, str]]:
     """Each file and what it should hold."""
-    with golden.clean_place() as place:
+    with golden.clean_place() as place, answered_once():
         for name, question in QUESTIONS.items():
             for language in LANGUAGES:
                 for width in WIDTHS:
                     yield FOLDER / f"{name}.{language}.{width}.txt", printed(question, language, width, place)
+
+
+@contextmanager
+def answered_once() -> Iterator[None]:
+    """Inside it each question is answered once in a language; another width or --json only shows its answer again."""
+    with ExitStack() as patches:
+        for name in ANSWERED_IN:
+            module = import_module(f"tonnage.{name}")
+            patches.enter_context(patch.object(module, "answer", _remembering(module.answer)))
+        yield
+
+
+def _remembering(answer: Callable[..., Any]) -> Callable[..., Any]:
+    answers: dict[tuple[str, ...], Any] = {}
+
+    @wraps(answer)
+    def remembered(arguments: Any, *more: Any) -> Any:
+        words = getattr(arguments, "words", None)
+        if words is None:  # a question in a file or in another tool's command
+            return answer(arguments, *more)
+        key = (current(), *(word for word in words if word != "--json"))
+        if key not in answers:
+            answers[key] = answer(arguments, *more)
+        return answers[key]
+
+    return remembered
 
 
 def printed(question: str, language: str, width: int, place: Path) -> str:

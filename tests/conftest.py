@@ -40,6 +40,19 @@ def pytest_collection():
         gc.enable()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item, nextitem):
+    """What the tests of a file leave (modules, what is cached) stays until the end as well: `tonnage measure` collects
+    garbage before it counts, which took seconds after a thousand tests.
+    """
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or nextitem.path != item.path:
+            gc.collect()
+            gc.freeze()
+
+
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
 def pytest_xdist_make_scheduler(config, log):
     from distribution import LongestFirst

@@ -206,9 +206,9 @@ def test_the_benchmarks_of_the_server_and_of_the_page_run(tmp_path):
     pytest.importorskip("litestar")
     if shutil.which("wrk") is None or not CHROMIUM.exists():
         pytest.skip("scripts/debian_packages.sh installs wrk and Chromium")
-    _run("benchmarks/web.py", "--small", "--seconds", 1, "--out", tmp_path / "web.json")
+    _run("benchmarks/web.py", "--small", "--out", tmp_path / "web.json")
     assert "POST /v1/train, the same question: throughput" in _rows(tmp_path / "web.json")
-    _run("benchmarks/page.py", "--count", 1, "--out", tmp_path / "page.json")
+    _run("benchmarks/page.py", "--small", "--out", tmp_path / "page.json")
     assert _rows(tmp_path / "page.json")
     _run("benchmarks/page_pictures.py", "--only", "page_phone", "--out", tmp_path)
     assert (tmp_path / "page_phone.png").stat().st_size > 10_000

@@ -19,7 +19,14 @@ from tonnage.verbs.shortened import shortened
 FORM = jsonschema.Draft202012Validator({**json_schema(), "anyOf": [{"$ref": "#/$defs/AnswerSummary"}]})
 RUN = {"tokens": "1T", "deadline": "30d", "budget": 1_000_000}
 LOAD = {"concurrency": 32, "input_tokens": 1000, "output_tokens": 500, "ttft": "1s", "tpot": "50ms"}
-ARRIVALS = {"request_rate": 3.0, "input_tokens": 800, "output_tokens": 50, "ttft": "1s", "percentile": "p90"}
+ARRIVALS = {
+    "request_rate": 3.0,
+    "input_tokens": 800,
+    "output_tokens": 50,
+    "ttft": "1s",
+    "percentile": "p90",
+    "num_requests": 300,
+}
 SPREAD = [
     ("train", "llama-3.1-8b", "8xh100", {}),
     ("train", "llama-3.1-70b", "8xh100", RUN),

@@ -95,3 +95,28 @@ def visiting(browser: Any, server: str) -> Iterator[Any]:
     for each in visits:
         each.context.close()
     assert [said for each in visits for said in each.wrong] == []
+
+
+@pytest.fixture(scope="module")
+def windows(browser: Any, server: str) -> Iterator[dict[str, Visit]]:
+    """Windows that stay open for the tests of a module, by their size and look."""
+    kept: dict[str, Visit] = {}
+    yield kept
+    for each in kept.values():
+        each.context.close()
+
+
+@pytest.fixture
+def staying(windows: dict[str, Visit], browser: Any, server: str) -> Iterator[Any]:
+    """A window with this size and look, which stays open: tests that only look at an answer share its load of the page
+    (`Visit.go_on`). No test may meet an error of the page's own.
+    """
+
+    def visit(**context: Any) -> Visit:
+        key = repr(sorted(context.items()))
+        if key not in windows:
+            windows[key] = Visit(browser, server, **context)
+        return windows[key]
+
+    yield visit
+    assert [said for each in windows.values() for said in each.wrong] == []

@@ -20,9 +20,9 @@ expect = sync.expect
 
 @pytest.mark.parametrize("view", ["memory", "time", "cost", "options", "sure"])
 @pytest.mark.parametrize("name", ["fits", "tight", "no", "tune", "serve"])
-def test_every_number_opens_a_card_with_its_value_and_how_it_is_known(visiting, name, view):
-    visit = visiting()
-    visit.open(name, view)
+def test_every_number_opens_a_card_with_its_value_and_how_it_is_known(staying, name, view):
+    visit = staying()
+    visit.go_on(name, view)
     page = visit.rest()
     paths = page.eval_on_selector_all(".n[data-card]", "all => all.map(each => each.dataset.card)")
     assert len(paths) > 12
@@ -36,16 +36,16 @@ def test_every_number_opens_a_card_with_its_value_and_how_it_is_known(visiting, 
         assert card["made"] > 0, f"the card of {path} says nothing of how it was made"
 
 
-def test_a_card_leads_on_to_what_its_number_was_made_of(visiting):
-    page = visiting().open("fits")
+def test_a_card_leads_on_to_what_its_number_was_made_of(staying):
+    page = staying().go_on("fits")
     page.locator('tr[data-part-name="optimizer"] .n').click()
     expect(page.locator("#inspector .path")).to_contain_text("Memory per GPU")
     page.locator("#inspector dd .n").first.click()
     expect(page.locator("#inspector .path")).to_contain_text("optimizer")
 
 
-def test_a_formulas_card_has_the_numbers_put_in_and_what_its_letters_mean(visiting):
-    page = visiting().open("fits")
+def test_a_formulas_card_has_the_numbers_put_in_and_what_its_letters_mean(staying):
+    page = staying().go_on("fits")
     page.locator(".facts .n", has_text="%").first.click()
     box = page.locator("#inspector")
     expect(box).to_contain_text("C / (tau * n * P)")
@@ -55,8 +55,8 @@ def test_a_formulas_card_has_the_numbers_put_in_and_what_its_letters_mean(visiti
     expect(box.locator(".source")).to_contain_text("Chowdhery2022")
 
 
-def test_a_segment_of_a_bar_and_its_row_light_up_together(visiting):
-    page = visiting().open("fits")
+def test_a_segment_of_a_bar_and_its_row_light_up_together(staying):
+    page = staying().go_on("fits")
     page.locator('rect[data-part-name="activations"]').hover()
     expect(page.locator('tr[data-part-name="activations"]')).to_have_class("hot")
     page.locator('rect[data-part-name="activations"]').click()
@@ -88,8 +88,8 @@ def open_part(page, name):
     return page.locator("#inspector")
 
 
-def test_a_sum_of_one_part_opens_on_the_formula_of_that_part(visiting):
-    page = visiting().open("fits")
+def test_a_sum_of_one_part_opens_on_the_formula_of_that_part(staying):
+    page = staying().go_on("fits")
     weights = asked("train", {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB"})["ranks"][0]["children"][0]
     (only,) = weights["children"]
     assert weights["combine"] == "sum" and only["combine"] == "product"
@@ -100,8 +100,8 @@ def test_a_sum_of_one_part_opens_on_the_formula_of_that_part(visiting):
     expect(card.locator(".source").first).to_have_text(only["children"][0]["source"])
 
 
-def test_a_sum_shows_its_parts_with_their_shares_and_formulas(visiting):
-    page = visiting().open("fits")
+def test_a_sum_shows_its_parts_with_their_shares_and_formulas(staying):
+    page = staying().go_on("fits")
     rank = asked("train", {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB"})["ranks"][0]
     activations = next(child for child in rank["children"] if child["name"] == "activations")
     assert len(activations["children"]) > 1
@@ -114,24 +114,24 @@ def test_a_sum_shows_its_parts_with_their_shares_and_formulas(visiting):
     expect(card.locator("h2")).to_have_text(activations["children"][-1]["name"])
 
 
-def test_a_card_says_what_one_more_user_or_sequence_adds(visiting):
-    page = visiting().open(SERVED)
+def test_a_card_says_what_one_more_user_or_sequence_adds(staying):
+    page = staying().go_on(SERVED)
     slopes = asked("serve", QUESTION)["slopes"]
     card = open_part(page, "kv cache")
     expect(card).to_contain_text(f"One more user of 2,048 tokens adds {slopes['bytes_per_sequence'] / 2**20:.3g} MiB")
     expect(card).to_contain_text(f"One more token of context adds {slopes['bytes_per_token'] / 2**10:.1f} KiB")
-    page = visiting().open("fits")
+    page = staying().go_on("fits")
     expect(open_part(page, "activations")).to_contain_text("One more sequence in a micro-batch adds")
 
 
-def test_a_card_has_the_error_of_its_part_where_rows_measured_it_and_says_so_where_none_did(visiting):
-    page = visiting().open(SERVED)
+def test_a_card_has_the_error_of_its_part_where_rows_measured_it_and_says_so_where_none_did(staying):
+    page = staying().go_on(SERVED)
     measured = {each.part: each for each in part_errors() if each.runtime == "vllm"}
     for part in ("weights", "kv cache", "activations"):
         expect(open_part(page, part)).to_contain_text(
             f"± {100 * measured[part].p90:.2g} %: nine in ten of {measured[part].rows} measurements of vllm"
         )
-    page = visiting().open("fits")
+    page = staying().go_on("fits")
     for part in ("weights", "optimizer", "activations"):
         expect(open_part(page, part)).to_contain_text("No measured rows for this part.")
 

@@ -51,8 +51,8 @@ def chosen_for(verb, question):
 
 
 @pytest.mark.parametrize(("tab", "question"), [(tab, each) for tab, all_of in GIVEN.items() for each in all_of])
-def test_where_the_page_stands_the_cell_is_the_headline(visiting, tab, question):
-    page = visiting().open(fragment(tab, question), "options")
+def test_where_the_page_stands_the_cell_is_the_headline(staying, tab, question):
+    page = staying().go_on(fragment(tab, question), "options")
     document = asked("serve" if tab == "serve" else "train", question)
     here = page.locator("[data-part=matrix] .cell.here")
     expect(here).to_have_count(1)
@@ -84,7 +84,7 @@ def test_each_row_of_a_base_is_what_it_says_and_its_cell_takes_that_over(visitin
         "base in nf4-double": {"method": "qlora"},
     }
     for name, change in rows.items():
-        page = visit.open(fragment("tune", start), "options")
+        page = visit.go_on(fragment("tune", start), "options")
         taken = {**chosen_for("train", start), **start, **change}
         document = asked("train", {**taken, "as_is": True})
         precision = document["question"]["precision"]["value"]
@@ -109,8 +109,8 @@ def test_each_row_of_a_base_is_what_it_says_and_its_cell_takes_that_over(visitin
         ({"model": "qwen3-32b", "on": "8xRTX-4090", "context": "1536"}, ["768", "1.5k", "3k", "6k", "12k"]),
     ],
 )
-def test_the_columns_count_their_tokens_in_one_kind_of_thousand(visiting, question, heads):
-    page = visiting().open(fragment("serve", question), "options")
+def test_the_columns_count_their_tokens_in_one_kind_of_thousand(staying, question, heads):
+    page = staying().go_on(fragment("serve", question), "options")
     expect(page.locator(".matrix thead th").nth(1)).to_have_text(f"{heads[0]} tokens")
     assert page.locator(".matrix thead th").all_inner_texts()[1 : 1 + len(heads)] == [
         f"{head} tokens" for head in heads

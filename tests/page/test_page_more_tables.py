@@ -130,15 +130,15 @@ def test_every_accelerator_is_asked_for_the_batch_of_the_answer_and_a_row_takes_
     expect(page.locator("[data-part=facts]")).to_contain_text(step)
 
 
-def test_a_batch_that_nobody_gave_does_not_keep_larger_machines_out(visiting):
-    page = visiting().open("tab=train&model=llama-3.1-8b&on=RTX-4090", "options")
+def test_a_batch_that_nobody_gave_does_not_keep_larger_machines_out(staying):
+    page = staying().go_on("tab=train&model=llama-3.1-8b&on=RTX-4090", "options")
     section = page.locator("[data-part=accelerators]")
     expect(section).to_contain_text("all with a global batch of 64")
     expect(section.locator(".takes tr", has_text="H100-SXM-80GB").locator("td").nth(1)).to_have_text("4")
 
 
-def test_what_is_paid_beside_what_is_used_stands_in_the_row(visiting):
-    page = visiting().open("tab=serve&model=llama-3.1-8b&on=MI355X&context=8192", "options")
+def test_what_is_paid_beside_what_is_used_stands_in_the_row(staying):
+    page = staying().go_on("tab=serve&model=llama-3.1-8b&on=MI355X&context=8192", "options")
     row = page.locator(".takes tr", has_text="MI355X")
     expect(row.locator("td").nth(1)).to_have_text("1 (8 paid)")
 
@@ -170,8 +170,8 @@ def test_prices_are_those_of_the_library_and_old_ones_say_their_age(visiting):
     assert aged
 
 
-def test_a_price_that_nobody_publishes_is_unknown(visiting):
-    page = visiting().open("tab=serve&model=llama-3.1-8b&on=RTX-5090", "options")
+def test_a_price_that_nobody_publishes_is_unknown(staying):
+    page = staying().go_on("tab=serve&model=llama-3.1-8b&on=RTX-5090", "options")
     row = page.locator(".takes tr", has_text="RTX-5090")
     expect(row.locator("td").nth(3)).to_have_text("unknown")
 
@@ -257,8 +257,8 @@ def test_where_the_page_stands_covers_no_mark(visiting):
 
 
 @pytest.mark.parametrize("name", [PIPELINE, "serve", "fits"])
-def test_the_parts_of_the_bar_add_up_to_the_whole(visiting, name):
-    page = visiting().open(name, "time")
+def test_the_parts_of_the_bar_add_up_to_the_whole(staying, name):
+    page = staying().go_on(name, "time")
     whole = figure(page.locator("#h-timeline .n").inner_text())
     parts = [
         figure(text) for text in page.locator("[data-part=timeline] .legend").first.locator(".n").all_inner_texts()
@@ -266,8 +266,8 @@ def test_the_parts_of_the_bar_add_up_to_the_whole(visiting, name):
     assert sum(parts) == pytest.approx(whole, rel=0.01)
 
 
-def test_a_part_that_is_made_of_several_says_of_which(visiting):
-    page = visiting().open(PIPELINE, "time")
+def test_a_part_that_is_made_of_several_says_of_which(staying):
+    page = staying().go_on(PIPELINE, "time")
     step = asked("train", PLAN)["step_time"]["children"][0]
     times, one = (child for child in step["children"])
     products = times["value"] * sum(
@@ -283,8 +283,8 @@ def test_a_part_that_is_made_of_several_says_of_which(visiting):
     expect(page.locator("#inspector")).to_contain_text("in one micro-batch")
 
 
-def test_the_pipeline_is_drawn_in_the_order_of_its_schedule(visiting):
-    page = visiting().open(PIPELINE, "time")
+def test_the_pipeline_is_drawn_in_the_order_of_its_schedule(staying):
+    page = staying().go_on(PIPELINE, "time")
     picture = page.get_by_role("img", name=re.compile("The pipeline's schedule: 4 stages"))
     expect(picture).to_be_visible()
     expect(page.locator("[data-part=timeline]")).to_contain_text(
@@ -298,7 +298,7 @@ def test_the_pipeline_is_drawn_in_the_order_of_its_schedule(visiting):
     ("schedule", "chunks"),
     [("1f1b", 1), ("gpipe", 1), ("interleaved-1f1b", 2), ("interleaved-zero-bubble", 2), ("zbv", 2), ("dualpipev", 2)],
 )
-def test_every_schedule_is_drawn_in_pythons_order(visiting, schedule, chunks):
+def test_every_schedule_is_drawn_in_pythons_order(staying, schedule, chunks):
     from tonnage.estimate.plan.pipeline_orders import played
     from tonnage.verbs.ask import training
 
@@ -314,7 +314,7 @@ def test_every_schedule_is_drawn_in_pythons_order(visiting, schedule, chunks):
         "recompute": "none",
     }
     made, _ = played(training(question)[0].pieces)
-    page = visiting().open("tab=train&" + "&".join(f"{name}={value}" for name, value in question.items()), "time")
+    page = staying().go_on("tab=train&" + "&".join(f"{name}={value}" for name, value in question.items()), "time")
     picture = page.get_by_role("img", name=re.compile("The pipeline's schedule: 4 stages"))
     expect(picture).to_be_visible()
     expect(page.locator("[data-part=timeline]")).to_contain_text(f"{schedule}. ")

@@ -20,8 +20,8 @@ def change(part):
     return f"{'−' if part < 0 else '+'} {abs(part) * 100:,.{1 if abs(part) < 0.1 else 0}f} %"
 
 
-def test_a_suggestion_shows_memory_before_and_after_speed_and_money(visiting):
-    page = visiting().open(CHAT)
+def test_a_suggestion_shows_memory_before_and_after_speed_and_money(staying):
+    page = staying().go_on(CHAT)
     answer = asked("serve", QUESTION)
     moves = answer["advice"]
     assert any(abs(move["usd_change"]) > 0.01 for move in moves)
@@ -37,8 +37,8 @@ def test_a_suggestion_shows_memory_before_and_after_speed_and_money(visiting):
     expect(page.locator("#inspector")).to_contain_text("money then / money now - 1")
 
 
-def test_a_suggestion_is_in_plain_words_and_says_what_it_holds(visiting):
-    page = visiting().open("tab=train&model=llama-3.1-8b&on=MI210&runtime=transformers&as_is=true")
+def test_a_suggestion_is_in_plain_words_and_says_what_it_holds(staying):
+    page = staying().go_on("tab=train&model=llama-3.1-8b&on=MI210&runtime=transformers&as_is=true")
     rows = page.locator(".decision [data-move]")
     machine = rows.filter(has_text="runtime fsdp2").first
     expect(machine).to_contain_text("on 8 × MI210")
@@ -58,8 +58,8 @@ def test_a_change_is_recommended_only_where_it_keeps_the_targets_at_the_high_end
     expect(page.locator(".decision .best, main .btn.go")).to_have_count(0)
 
 
-def test_the_price_of_a_served_token_says_that_prompts_count(visiting):
-    page = visiting().open(CHAT)
+def test_the_price_of_a_served_token_says_that_prompts_count(staying):
+    page = staying().go_on(CHAT)
     expect(page.locator(".facts .tile", has_text="cost / 1M tokens")).to_contain_text("input and output tokens, at $")
 
 
@@ -203,8 +203,8 @@ CUT = """() => [...document.querySelectorAll('.facts dt, .facts dd:not(.val), .f
         "tab=train&model=llama-3.1-8b&on=8xH100-SXM-80GB&sequence_length=1000000000000",
     ],
 )
-def test_nothing_is_cut_off_on_a_laptop(visiting, name, language):
-    page = visiting(viewport=LAPTOP).open(f"{name}&lang={language}" if "=" in name else name, view="options")
+def test_nothing_is_cut_off_on_a_laptop(staying, name, language):
+    page = staying(viewport=LAPTOP, locale="zh-CN" if language == "zh" else "en-GB").go_on(name, view="options")
     expect(page.locator("table.matrix, [data-part=matrix] p.note:not(.waiting)").first).to_be_visible()
     expect(page.locator("table.takes")).to_be_visible()
     assert page.evaluate(CUT) == []
@@ -212,14 +212,14 @@ def test_nothing_is_cut_off_on_a_laptop(visiting, name, language):
     assert len(set(labels)) == len(labels)
 
 
-def test_a_huge_length_heads_its_column_in_short(visiting):
-    page = visiting().open("tab=train&model=llama-3.1-8b&on=8xH100-SXM-80GB&sequence_length=1000000000000", "options")
+def test_a_huge_length_heads_its_column_in_short(staying):
+    page = staying().go_on("tab=train&model=llama-3.1-8b&on=8xH100-SXM-80GB&sequence_length=1000000000000", "options")
     expect(page.locator("table.matrix thead")).to_contain_text("1T tokens")
     expect(page.locator("#v-line")).to_contain_text("7.002e9 GiB needed")
 
 
-def test_a_rule_in_another_unit_says_what_each_side_counts(visiting):
-    page = visiting().open("tab=rules&rules_part=A")
+def test_a_rule_in_another_unit_says_what_each_side_counts(staying):
+    page = staying().go_on("tab=rules&rules_part=A")
     rule = page.locator('[data-rule="A10"]')
     expect(rule.locator('[data-side="exact"]')).to_contain_text("4 accelerators")
     expect(rule.locator('[data-side="off"]')).to_contain_text("not comparable")

@@ -8,6 +8,12 @@ TRAINED = "tab=train&model=llama-3.1-70b&on=8x8xH100-SXM-80GB&tokens=1T&plan_dea
 SERVED = "tab=serve&model=llama-3.1-70b&on=8xH100-SXM-80GB&concurrency=64&ttft=2s"
 VIEWS = ["memory", "time", "cost", "options", "sure"]
 LOOKS = [("light", 1440), ("dark", 1440), ("zh", 1440), ("light", 390)]
+# Every view in every look, each of the two questions in every view and in every look.
+PAIRS = [
+    ((SERVED, TRAINED)[(row + column) % 2], look, width, view)
+    for row, (look, width) in enumerate(LOOKS)
+    for column, view in enumerate(VIEWS)
+]
 PARTS = "() => [...document.querySelectorAll('#panel [data-part]')].filter((each) => each.childElementCount).map((each) => each.dataset.part)"
 
 
@@ -234,8 +240,8 @@ def test_verdict_bar_and_decision_stand_above_the_fold_of_a_small_laptop(visitin
 
 @pytest.mark.parametrize("width", [1440, 1280, 390])
 @pytest.mark.parametrize("fragment", [SERVED, TRAINED.replace("1T", "15T"), "tab=tune&model=llama-3.1-8b&on=RTX-4090"])
-def test_the_value_of_a_tile_stands_on_one_line(visiting, fragment, width):
-    page = seen(visiting, width=width).open(fragment)
+def test_the_value_of_a_tile_stands_on_one_line(staying, fragment, width):
+    page = seen(staying, width=width).go_on(fragment)
     values = page.locator(".tile .val")
     expect(values).to_have_count(4)
     lines = values.evaluate_all(
@@ -260,12 +266,10 @@ def test_the_inspector_opens_on_the_first_number_and_leaves_no_empty_column(visi
     assert page.locator("#results").bounding_box()["width"] == whole
 
 
-@pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize(("look", "width"), LOOKS)
-@pytest.mark.parametrize("fragment", [SERVED, TRAINED])
-def test_axe_finds_nothing_in_any_view(visiting, fragment, look, width, view):
-    visit = seen(visiting, look, width)
-    visit.open(fragment, view)
+@pytest.mark.parametrize(("fragment", "look", "width", "view"), PAIRS)
+def test_axe_finds_nothing_in_any_view(staying, fragment, look, width, view):
+    visit = seen(staying, look, width)
+    visit.go_on(fragment, view)
     page = visit.rest()
     assert findings(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -273,8 +277,8 @@ def test_axe_finds_nothing_in_any_view(visiting, fragment, look, width, view):
 
 @pytest.mark.parametrize(("look", "width"), LOOKS)
 @pytest.mark.parametrize("slot", ["model", "precision", "machine", "targets", "settings"])
-def test_axe_finds_nothing_in_a_popover_or_the_drawer(visiting, slot, look, width):
-    page = seen(visiting, look, width).open(TRAINED)
+def test_axe_finds_nothing_in_a_popover_or_the_drawer(staying, slot, look, width):
+    page = seen(staying, look, width).go_on(TRAINED)
     page.locator(f"[data-slot={slot}]").click()
     expect(page.locator(".pop, #settings")).to_be_visible()
     assert findings(page) == []

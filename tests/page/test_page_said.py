@@ -28,13 +28,13 @@ def is_timed(move):
 
 
 @pytest.mark.parametrize("machine", ["MI300A", "A10", "Kunlun-P800", "RTX-4090"])
-def test_the_recommended_change_is_one_whose_speed_is_known_or_says_that_it_is_not(visiting, machine):
+def test_the_recommended_change_is_one_whose_speed_is_known_or_says_that_it_is_not(staying, machine):
     question = {"model": "llama-3.1-8b", "on": machine, "as_is": True}
     answer = asked("train", question)
     assert answer["verdict"]["fits"] is False
     fitting = [move for move in answer["advice"] if move["fits"]]
     same = [move for move in fitting if move["changes"] in ("nothing", "machine")]
-    page = visiting().open(fragment("train", {**question, "as_is": "true"}))
+    page = staying().go_on(fragment("train", {**question, "as_is": "true"}))
     best = page.locator(".decision .best")
     label = best.get_by_role("button", name="Apply").get_attribute("aria-label")
     (move,) = [each for each in fitting if f"Apply: {each['text']}" == label]
@@ -44,9 +44,9 @@ def test_the_recommended_change_is_one_whose_speed_is_known_or_says_that_it_is_n
         expect(best.locator('td[data-head="Speed"]')).to_have_text("unknown")
 
 
-def test_a_move_of_what_is_not_served_yet_says_what_it_then_takes_and_costs(visiting):
+def test_a_move_of_what_is_not_served_yet_says_what_it_then_takes_and_costs(staying):
     question = {"model": "qwen3-32b", "on": "RTX-4090", "as_is": True}
-    page = visiting().open(fragment("serve", {**question, "as_is": "true"}))
+    page = staying().go_on(fragment("serve", {**question, "as_is": "true"}))
     move = next(move for move in asked("serve", question)["advice"] if move["fits"])
     row = page.locator(f".decision [data-move='{move['text']}']")
     expect(row).to_contain_text(f"{move['tpot_seconds'] * 1000:.1f} ms")
@@ -63,8 +63,8 @@ def test_a_move_of_what_is_not_served_yet_says_what_it_then_takes_and_costs(visi
         ("tab=train&model=llama-3.1-8b&on=RTX-4090", "at $0.29 a GPU-hour"),
     ],
 )
-def test_a_cost_that_is_not_known_says_what_it_lacks(visiting, question, reason):
-    page = visiting().open(question)
+def test_a_cost_that_is_not_known_says_what_it_lacks(staying, question, reason):
+    page = staying().go_on(question)
     expect(page.locator("[data-part=facts] .tile", has_text="cost")).to_contain_text(reason)
 
 
@@ -102,8 +102,8 @@ def test_what_was_said_last_does_not_stay_in_the_other_language(visiting):
     expect(page.locator("#say")).not_to_contain_text("Copied")
 
 
-def test_one_user_is_no_users_and_too_few_accelerators_are_said_to_be(visiting):
-    page = visiting().open("tab=serve&model=llama-3.1-405b&on=8xH100-SXM-80GB&weights=fp8&concurrency=1", "options")
+def test_one_user_is_no_users_and_too_few_accelerators_are_said_to_be(staying):
+    page = staying().go_on("tab=serve&model=llama-3.1-405b&on=8xH100-SXM-80GB&weights=fp8&concurrency=1", "options")
     section = page.locator("[data-part=accelerators]")
     expect(section).to_contain_text("all for one user alone")
     expect(page.locator(".standing")).to_have_attribute("aria-label", re.compile(r"TP 8, 1 user$"))

@@ -71,7 +71,7 @@ def test_texts_are_those_that_were_recorded(monkeypatch):
 def shown():
     """(question, language, width) -> lines, each question answered once for each."""
     lines = {}
-    with pytest.MonkeyPatch.context() as patch, golden.clean_place() as place:
+    with pytest.MonkeyPatch.context() as patch, golden.clean_place() as place, short_texts.answered_once():
         patch.setenv("COLUMNS", "80")
         for question in SAMPLE:
             for language, widths in (("en", WIDTHS), ("zh", WIDTHS[::2])):

@@ -12,8 +12,11 @@ from tonnage.runtimes.parts.tools import TOOLS
 
 ASKED = (
     ("train qwen3-8b --on 4xH100 --objective grpo", "next"),
-    ("train qwen3-8b --on 8xH100 --objective grpo --tokens 1B --deadline 3d", "try"),
-    ("train qwen3-8b --on 8xH100 --objective dpo --micro-batch-size 2", "next"),
+    (
+        "train qwen3-8b --on 8xH100 --objective grpo --tokens 1B --deadline 3d --micro-batch-size 1 --recompute full",
+        "try",
+    ),
+    ("train qwen3-8b --on 4xH100 --objective dpo --micro-batch-size 2", "next"),
     ("train qwen3-8b --on RTX-4090 --objective grpo", "try"),
     ("train llama-3.1-8b --on 8xH100 --tokens 1T --deadline 30d --lora-rank 16 --method lora", "try"),
     ("train llama-3.1-8b --on 8xH100 --tokens 1T --deadline 30d --price-per-accelerator-hour 2", "next"),
@@ -28,9 +31,9 @@ ASKED = (
     ("max lora-rank llama-3.1-8b --on 4090 --sequence-length 4096", "next"),
     ("max micro-batch qwen3-8b --on 4xH100 --objective grpo", "next"),
     ("plan llama-3.1-8b --train --on 8xH100 --tokens 1T --deadline 30d --runtime megatron", "try"),
-    ("plan mixtral-8x7b --train --on 8xH100 --runtime megatron --precision bf16-mixed", "try"),
+    ("plan mixtral-8x7b --train --on 8xH100 --runtime megatron --precision bf16-mixed --tensor-parallel-size 4", "try"),
     ("plan llama-3.1-8b --on 8xH100 --tokens 1B --deadline 30d --runtime fsdp2 --top 1", "next"),
-    ("train llama-3.1-8b --on 8xA100 --objective distillation --teacher llama-3.1-70b", "next"),
+    ("train llama-3.1-8b --on 4xA100 --objective distillation --teacher llama-3.1-70b", "next"),
     ("train qwen3-8b --on 8xH100 --runtime axolotl --lora-rank 32 --method lora", "next"),
 )
 # What is written by `tonnage export`, as its users name it.

@@ -45,9 +45,8 @@ def test_a_suggestion_that_would_end_what_is_met_for_sure_is_not_shown():
 
 
 def test_a_percentile_is_as_far_above_the_mean_then_as_it_is_now():
-    document = served(
-        concurrency=None, request_rate=4.0, input_tokens=1000, output_tokens=300, tpot=0.05, percentile="p99"
-    ).summary()
+    asked = {"concurrency": None, "request_rate": 4.0, "num_requests": 1000, "input_tokens": 1000, "output_tokens": 300}
+    document = served(**asked, tpot=0.05, percentile="p99").summary()
     level, now = document["serving"]["service_level"], document["serving"]["tpot_seconds"]["value"]
     assert level["tpot_seconds"] > now
     high = document["serving"]["tpot_band"][1] / now
@@ -57,7 +56,14 @@ def test_a_percentile_is_as_far_above_the_mean_then_as_it_is_now():
 
 
 def test_the_band_of_a_percentile_lies_around_the_percentile_and_not_around_the_mean():
-    asked = {"concurrency": None, "request_rate": 2.0, "input_tokens": 1000, "output_tokens": 200, "percentile": "p99"}
+    asked = {
+        "concurrency": None,
+        "request_rate": 2.0,
+        "num_requests": 300,
+        "input_tokens": 1000,
+        "output_tokens": 200,
+        "percentile": "p99",
+    }
     document = served(**asked, ttft=1.0).summary()
     serving = document["serving"]
     mean, p99 = serving["ttft_seconds"]["value"], serving["service_level"]["ttft_seconds"]

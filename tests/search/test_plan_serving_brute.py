@@ -73,7 +73,11 @@ def brute(model, name, most, users, weights, limits):
             if answer.status == 0 and answer.serving.ttft_seconds:
                 replicas = machine.size // ranks  # times are of the fullest replica, rates of the mean
                 even = replace(options, concurrency=-(-users // replicas) * replicas)
-                times = serve(model, machine, even, LoadOptions(**LENGTHS), BillOptions(), advise=False).serving
+                times = (
+                    answer
+                    if even.concurrency == users
+                    else serve(model, machine, even, LoadOptions(**LENGTHS), BillOptions(), advise=False)
+                ).serving
                 yield {
                     "accelerators": machine.size,
                     "cost": answer.bill.cost.value if answer.bill.cost else None,

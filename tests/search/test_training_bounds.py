@@ -71,7 +71,7 @@ def test_no_bound_is_above_the_estimate_of_any_plan_of_the_whole_space(name, on,
 )
 def test_a_search_with_bounds_answers_as_one_that_walks_every_plan(goal, name, runtime, batch, deadline, pareto):
     asked = {
-        "on": "2xH100-SXM-80GB,8xH100-SXM-80GB,8xA100-SXM-80GB,4xMI300X",
+        "on": "2xH100-SXM-80GB,4xH100-SXM-80GB,4xA100-SXM-80GB,4xMI300X",
         "runtime": runtime,
         "recompute": "full",
         "sequence_length": 2048,

@@ -112,9 +112,13 @@ def assert_same(made, traced):
     assert ours.stages == theirs.stages
 
 
-# Each optimizer with and without layers that run again, of one kind of layer; other kinds with each of the two.
-STEPS = [(llama, optimizer, recompute) for optimizer in OPTIMIZERS for recompute in ("none", "full")] + [
-    (config, "AdamW foreach", recompute) for config in (qwen_moe, gpt2) for recompute in ("none", "full")
+# Each kind of layer with and without layers that run again. Of the two other optimizers one with, one without them: the
+# other way round they run below, where two kinds of layers take turns.
+STEPS = [
+    (config, "AdamW foreach", recompute) for config in (llama, qwen_moe, gpt2) for recompute in ("none", "full")
+] + [
+    (llama, "AdamW loop", "full"),
+    (llama, "SGD momentum", "none"),
 ]
 
 

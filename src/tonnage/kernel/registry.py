@@ -1,10 +1,13 @@
 """A dictionary that refuses duplicates and suggests names."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tonnage.kernel.errors import UnknownName, shown
 from tonnage.kernel.message import Message, joined, listed, option_name
+
+if TYPE_CHECKING:
+    from difflib import SequenceMatcher
 
 T = TypeVar("T")
 LONGEST = 200  # characters of a name that are compared
@@ -109,9 +112,14 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 
     Letters and digits alone are compared; of names that differ by their owner alone, one is shown.
     """
+    from difflib import SequenceMatcher
+
     wanted = letters_of(name[:LONGEST])
+    matcher = SequenceMatcher(None, "", wanted, autojunk=False)  # looks through its second text once
     scored = [
-        (score, letters_of(candidate), candidate) for candidate in known if (score := _likeness(wanted, candidate))
+        (score, letters_of(candidate), candidate)
+        for candidate in known
+        if (score := _likeness(matcher, wanted, candidate))
     ]
     chosen: dict[str, str] = {}
     for _, _, candidate in sorted(scored, key=lambda found: found[:2], reverse=True):
@@ -119,12 +127,12 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     return list(chosen.values())[:MAX_SUGGESTIONS]
 
 
-def _likeness(wanted: str, candidate: str) -> float:
-    """How much a plain text and a name have in common, from 0 (nothing that anyone would mean) to 1."""
-    from difflib import SequenceMatcher
-
+def _likeness(matcher: "SequenceMatcher[str]", wanted: str, candidate: str) -> float:
+    """How much a plain text, the second of `matcher`, and a name have in common: from 0 (nothing that anyone would
+    mean) to 1.
+    """
     plain = letters_of(candidate)
-    matcher = SequenceMatcher(None, plain, wanted, autojunk=False)
+    matcher.set_seq1(plain)
     if not wanted or not plain or matcher.real_quick_ratio() < LIKE:
         return 0
     if len(wanted) > SHORT and plain.startswith(wanted):
@@ -143,4 +151,4 @@ def _likeness(wanted: str, candidate: str) -> float:
 
 def letters_of(name: str) -> str:
     """Letters and digits alone, in lower case: what a name is however it is written."""
-    return "".join(character for character in name.lower() if character.isalnum())
+    return "".join(filter(str.isalnum, name.lower()))
