@@ -1,10 +1,13 @@
 """A dictionary that refuses duplicates and suggests names."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tonnage.kernel.errors import UnknownName, shown
 from tonnage.kernel.message import Message, listed, option_name
+
+if TYPE_CHECKING:
+    from difflib import SequenceMatcher
 
 T = TypeVar("T")
 LONGEST = 200  # characters of a name that are compared
@@ -106,22 +109,24 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 
     Letters and digits alone are compared; of names that differ by their owner alone, one is shown.
     """
+    from difflib import SequenceMatcher
+
     wanted = letters_of(name[:LONGEST])
-    scored = [
-        (score, letters_of(candidate), candidate) for candidate in known if (score := _likeness(wanted, candidate))
-    ]
+    matcher = SequenceMatcher(None, "", wanted, autojunk=False)
+    plain = ((letters_of(candidate), candidate) for candidate in known)
+    scored = [(score, letters, candidate) for letters, candidate in plain if (score := _likeness(matcher, letters))]
     chosen: dict[str, str] = {}
     for _, _, candidate in sorted(scored, key=lambda found: found[:2], reverse=True):
         chosen.setdefault(letters_of(candidate.rpartition("/")[2]), candidate)
     return list(chosen.values())[:MAX_SUGGESTIONS]
 
 
-def _likeness(wanted: str, candidate: str) -> float:
-    """How much a plain text and a name have in common, from 0 (nothing that anyone would mean) to 1."""
-    from difflib import SequenceMatcher
-
-    plain = letters_of(candidate)
-    matcher = SequenceMatcher(None, plain, wanted, autojunk=False)
+def _likeness(matcher: "SequenceMatcher[str]", plain: str) -> float:
+    """How much a plain text, the second of the matcher, and a name's letters have in common, from 0 (nothing that
+    anyone would mean) to 1.
+    """
+    wanted = matcher.b
+    matcher.set_seq1(plain)
     if not wanted or not plain or matcher.real_quick_ratio() < LIKE:
         return 0
     if len(wanted) > SHORT and plain.startswith(wanted):
@@ -140,4 +145,4 @@ def _likeness(wanted: str, candidate: str) -> float:
 
 def letters_of(name: str) -> str:
     """Letters and digits alone, in lower case: what a name is however it is written."""
-    return "".join(character for character in name.lower() if character.isalnum())
+    return "".join(filter(str.isalnum, name.lower()))
