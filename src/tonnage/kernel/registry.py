@@ -114,18 +114,19 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     wanted = letters_of(name[:LONGEST])
     matcher = SequenceMatcher(None, "", wanted, autojunk=False)
     plain = ((letters_of(candidate), candidate) for candidate in known)
-    scored = [(score, letters, candidate) for letters, candidate in plain if (score := _likeness(matcher, letters))]
+    scored = [
+        (score, letters, candidate) for letters, candidate in plain if (score := _likeness(matcher, wanted, letters))
+    ]
     chosen: dict[str, str] = {}
     for _, _, candidate in sorted(scored, key=lambda found: found[:2], reverse=True):
         chosen.setdefault(letters_of(candidate.rpartition("/")[2]), candidate)
     return list(chosen.values())[:MAX_SUGGESTIONS]
 
 
-def _likeness(matcher: "SequenceMatcher[str]", plain: str) -> float:
+def _likeness(matcher: "SequenceMatcher[str]", wanted: str, plain: str) -> float:
     """How much a plain text, the second of the matcher, and a name's letters have in common, from 0 (nothing that
     anyone would mean) to 1.
     """
-    wanted = matcher.b
     matcher.set_seq1(plain)
     if not wanted or not plain or matcher.real_quick_ratio() < LIKE:
         return 0

@@ -88,7 +88,7 @@ class _Search:
     def __init__(
         self,
         space: Space,
-        usable: int,
+        usable: float,
         most: int,
         cutoff: Cutoff | None,
         machines: np.ndarray | None,
