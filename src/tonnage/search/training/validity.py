@@ -42,12 +42,12 @@ def columns_of(space: Space, group: Group | Stack, points: Points | None = None)
     machines). Of a stack those of `points`: shape (plans,).
     """
     machines: Any = slice(None)
+    stages: Any = group.stages
     if points is None:
         columns: Columns = {name: values[:, None] for name, values in group.inner.items()}
-        stages = group.stages
     else:
         columns = {name: values[points.row] for name, values in group.inner.items()}
-        stages, machines = group.stages[points.pipeline], points.machine  # type: ignore[index]
+        stages, machines = stages[points.pipeline], points.machine
     worlds = space.worlds[machines]
     used = columns["tensor_parallel_size"] * columns["context_parallel_size"] * stages
     fixed_size = space.options.data_parallel_size
@@ -216,10 +216,11 @@ def _asked(space: Space, group: Group | Stack) -> tuple[Facts, list[Rule]]:
 def _sizes(space: Space, group: Group | Stack, columns: Columns, points: Points | None = None) -> Columns:
     """The columns, and what else the constraints read."""
     shifted = group.inner["global_batch_size"] == SHIFTED
+    of_pipelines: Any = group.stages, group.chunks
     if points is None:
-        of_pipelines, worlds, shifted = (group.stages, group.chunks), space.worlds[None], shifted[:, None]
+        worlds, shifted = space.worlds[None], shifted[:, None]
     else:
-        of_pipelines = tuple(values[points.pipeline] for values in (group.stages, group.chunks))
+        of_pipelines = (values[points.pipeline] for values in of_pipelines)
         worlds, shifted = space.worlds[points.machine], shifted[points.row]
     stages = dict(zip(("pipeline_parallel_size", "virtual_pipeline_size"), of_pipelines, strict=True))
     return {**columns, **stages, "accelerators": worlds, **({SHIFTED_BATCH: shifted} if shifted.any() else {})}
