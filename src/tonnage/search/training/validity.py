@@ -216,6 +216,7 @@ def _asked(space: Space, group: Group | Stack) -> tuple[Facts, list[Rule]]:
 def _sizes(space: Space, group: Group | Stack, columns: Columns, points: Points | None = None) -> Columns:
     """The columns, and what else the constraints read."""
     shifted = group.inner["global_batch_size"] == SHIFTED
+    has_shifted = shifted.any()
     of_pipelines: Any = group.stages, group.chunks
     if points is None:
         worlds, shifted = space.worlds[None], shifted[:, None]
@@ -223,7 +224,7 @@ def _sizes(space: Space, group: Group | Stack, columns: Columns, points: Points 
         of_pipelines = (values[points.pipeline] for values in of_pipelines)
         worlds, shifted = space.worlds[points.machine], shifted[points.row]
     stages = dict(zip(("pipeline_parallel_size", "virtual_pipeline_size"), of_pipelines, strict=True))
-    return {**columns, **stages, "accelerators": worlds, **({SHIFTED_BATCH: shifted} if shifted.any() else {})}
+    return {**columns, **stages, "accelerators": worlds, **({SHIFTED_BATCH: shifted} if has_shifted else {})}
 
 
 def _constraints(facts: Facts, sizes: Columns, rules: Sequence[Rule]) -> Iterator[tuple[str, np.ndarray]]:
