@@ -14,7 +14,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.search.progress import followed
 from tonnage.search.removed import Tally
 from tonnage.search.training import search as training_search
-from tonnage.search.training.bounds import Bounds, Least
+from tonnage.search.training.bounds import Bounds, LeastOfPoints
 from tonnage.search.training.search import search
 from tonnage.search.training.space import Space
 from tonnage.search.training.validity import Validity, columns_of, holding
@@ -95,7 +95,7 @@ class Counted:
 
     def __init__(self, monkeypatch):
         self.walks = self.bounds = self.masks = 0
-        walked, bounded, valid = training_search.walk, Least.seconds_per_token, Validity._known
+        walked, bounded, valid = training_search.walk, LeastOfPoints.seconds_per_token, Validity.of
 
         def walk_counted(*args):
             self.walks += 1
@@ -112,8 +112,8 @@ class Counted:
             return known
 
         monkeypatch.setattr(training_search, "walk", walk_counted)
-        monkeypatch.setattr(Least, "seconds_per_token", bounds_counted)
-        monkeypatch.setattr(Validity, "_known", masks_counted)
+        monkeypatch.setattr(LeastOfPoints, "seconds_per_token", bounds_counted)
+        monkeypatch.setattr(Validity, "of", masks_counted)
 
 
 def test_a_fixed_search_of_250_000_plans_makes_few_arrays_and_few_walks(monkeypatch):

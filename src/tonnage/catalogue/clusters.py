@@ -72,6 +72,15 @@ def cluster(text: str) -> Cluster:
     return replace(_of_accelerators(text, counts, accelerator), note=_left_open(name, accelerator))
 
 
+def names_cluster(text: str) -> bool:
+    """Whether `cluster` takes a text; what is nearest to a name that it does not know is not looked for."""
+    try:
+        _, name = _counts(text)
+        return (name == "local" or _found(name) is not None) and bool(cluster(text))
+    except TonnageError:
+        return False
+
+
 def says_how_many(text: str) -> bool:
     """Whether a text states the number of accelerators: by a number, or by naming a node or this machine; `h100` does
     not.
@@ -198,6 +207,14 @@ def _known_spelling(name: str) -> str:
 
 
 def _named(name: str) -> tuple[Accelerator, Node | None]:
+    found = _found(name)
+    if found is None:
+        raise _unknown_name(name)
+    return found
+
+
+def _found(name: str) -> tuple[Accelerator, Node | None] | None:
+    """The accelerator of a name, and the node where it names one; None for a name that nothing has."""
     if name.endswith(".toml") and reads_files() and is_file(allowed_file(name, A_MACHINE)):
         return _user_file(allowed_file(name, A_MACHINE))
     chip = name.partition(":")[0]
@@ -209,7 +226,7 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
     if product := accelerator_of(name):
         return accelerator_named(product), None
     if spelling := _known_spelling(name):
-        return _named(spelling)
+        return _found(spelling)
     if name.endswith(".toml") or any(separator in name for separator in "/\\"):
         allowed_file(name, A_MACHINE)  # raises where no file may be named
         raise InvalidInput(
@@ -217,7 +234,7 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
             "yours (docs/catalogue.md).",
             name=shown(name, 300),
         )
-    raise _unknown_name(name)
+    return None
 
 
 def _unknown_name(name: str) -> TonnageError:

@@ -53,8 +53,14 @@ def find(kind: str, name: str) -> Path | None:
     return HERE / kind / f"{named}.toml" if named else None
 
 
-def _shipped(kind: str) -> list[Path]:
-    return sorted((HERE / kind).glob("*.toml"))
+def _shipped(kind: str) -> tuple[Path, ...]:
+    return _files(HERE / kind)
+
+
+@cache
+def _files(folder: Path) -> tuple[Path, ...]:
+    """The shipped files of a folder, which stay as they are."""
+    return tuple(sorted(folder.glob("*.toml")))
 
 
 @cache

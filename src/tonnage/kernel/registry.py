@@ -115,11 +115,10 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     from difflib import SequenceMatcher
 
     wanted = letters_of(name[:LONGEST])
-    matcher = SequenceMatcher(None, "", wanted, autojunk=False)  # looks through its second text once
+    matcher = SequenceMatcher(None, "", wanted, autojunk=False)
+    plain = ((letters_of(candidate), candidate) for candidate in known)
     scored = [
-        (score, letters_of(candidate), candidate)
-        for candidate in known
-        if (score := _likeness(matcher, wanted, candidate))
+        (score, letters, candidate) for letters, candidate in plain if (score := _likeness(matcher, wanted, letters))
     ]
     chosen: dict[str, str] = {}
     for _, _, candidate in sorted(scored, key=lambda found: found[:2], reverse=True):
@@ -127,11 +126,10 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     return list(chosen.values())[:MAX_SUGGESTIONS]
 
 
-def _likeness(matcher: "SequenceMatcher[str]", wanted: str, candidate: str) -> float:
-    """How much a plain text, the second of `matcher`, and a name have in common: from 0 (nothing that anyone would
-    mean) to 1.
+def _likeness(matcher: "SequenceMatcher[str]", wanted: str, plain: str) -> float:
+    """How much a plain text, the second of the matcher, and a name's letters have in common, from 0 (nothing that
+    anyone would mean) to 1.
     """
-    plain = letters_of(candidate)
     matcher.set_seq1(plain)
     if not wanted or not plain or matcher.real_quick_ratio() < LIKE:
         return 0

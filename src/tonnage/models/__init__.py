@@ -52,7 +52,7 @@ def read(
     return assemble(_contents(text, revision, offline), overrides)
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=1024)  # more than the catalogue has: a few kilobytes each
 def _of_catalogue(text: str, file: object, changed: int) -> Model:
     """A model of the catalogue, built once per version of its file, so that results cached with its layers stay
     valid.

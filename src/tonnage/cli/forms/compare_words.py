@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tonnage.cli.common.unquoted import positional_places
-from tonnage.kernel.errors import InvalidInput, TonnageError
+from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message
 from tonnage.question.subjects.model import ON
 
@@ -42,12 +42,9 @@ def with_lists(words: Sequence[str]) -> list[str]:
 
 
 def _is_machine(name: str) -> bool:
-    from tonnage.catalogue.clusters import cluster
+    from tonnage.catalogue.clusters import names_cluster
 
-    try:
-        return all(cluster(part.strip()) for part in name.split(","))
-    except TonnageError:
-        return False
+    return all(names_cluster(part.strip()) for part in name.split(","))
 
 
 def _is_name(name: str) -> bool:

@@ -2,7 +2,7 @@
 has ended.
 """
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import floor
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
+from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.load import Policy
 from tonnage.estimate.plan.validity import shares_heads
 from tonnage.estimate.post_training.lengths import completions
@@ -46,6 +47,30 @@ MOST_SIMULATED = 100_000  # completions of a replica: seconds of our own
 BULK = 0.9  # of the completions; the others are the tail
 BLOCK = 16  # tokens of a block of the prefix cache: vLLM, vllm/config/cache.py
 SOURCE = "estimate/load: continuous batching, one request after the other"
+
+
+class _SameCompletions:
+    """Rollouts, equal to others of which an engine generates the same completions: a search and the answers of its
+    best plans ask for them again and again.
+    """
+
+    def __init__(self, rollouts: "Rollouts"):
+        self.rollouts, cluster = rollouts, rollouts.cluster
+        things = rollouts.model, cluster.accelerator, cluster.node, rollouts.overheads
+        completions = replace(rollouts.rollout, async_steps=0, rollout_accelerators=0)
+        engine = rollouts.served, rollouts.policy, cluster.num_nodes, cluster.accelerators_per_node
+        self._key = *map(ByIdentity, things), completions, engine
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SameCompletions) and self._key == other._key
+
+
+@lru_cache(maxsize=32)
+def _drained(of: _SameCompletions, steps: int) -> "Simulated":
+    return of.rollouts.simulated(steps)
 
 
 class Rollouts:
@@ -261,6 +286,10 @@ class Rollouts:
         """The completions of so many steps that wait at once on the replica that has most and the longest of them,
         until all have ended.
         """
+        return _drained(_SameCompletions(self), steps)
+
+    def simulated(self, steps: int) -> "Simulated":
+        """As `drained`, simulated again."""
         import numpy as np
 
         from tonnage.estimate.load import Requests, simulate

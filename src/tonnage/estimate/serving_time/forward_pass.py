@@ -60,6 +60,21 @@ class MicroBatches(NamedTuple):
     drains: bool
 
 
+class Fixed(NamedTuple):
+    """What products of weights take whatever their rows: `peak` [FLOP/s] and the `share` of it that is reached;
+    `reads`: the share of the memory's bandwidth; `expands`: weights are unpacked into tiles; `read`, `least`,
+    `launched`: seconds of matrix products to be read, of their arithmetic at least, and of their kernels.
+    """
+
+    peak: float
+    share: float
+    reads: float
+    expands: bool
+    read: Number = 0.0
+    least: Number = 0.0
+    launched: Number = 0.0
+
+
 class PassTime:
     """Passes of one replica of `plan`: `works` of its stages. `tokens_each`: of an answer that a pass gives each
     request.
@@ -113,6 +128,7 @@ class PassTime:
         # be, which reading bounds.
         self.knows_prompts = any(name in self.chip.dense_flops for name in WIDE)
         self._wide = next((name for name in WIDE if name in self.chip.dense_flops), "bf16")
+        self._fixed: dict[int, Fixed] = {}  # by the id of products and experts of `works`, which live as long
 
     def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
         """Seconds of a pass with `prompt_tokens` tokens of prompts that attend to `prompt_keys` keys in all, and with
@@ -124,9 +140,7 @@ class PassTime:
         """Seconds of a pass by what spends them. A micro-batch passes the stages of a pipeline one after the
         other, several at once.
         """
-        checked = (
-            self.plan.drafting.draft_tokens + 1
-        )  # tokens of a request in a pass: those that were guessed ahead with it
+        checked = self.plan.drafting.draft_tokens + 1  # tokens of a request in a pass, with those guessed ahead
         total = self._through(prompt_tokens, prompt_keys, requests, keys)
         done = total.seconds
         tokens = prompt_tokens + requests * checked
@@ -328,31 +342,41 @@ class PassTime:
     # ---- products ----
 
     def _product(self, product: Products, tokens: Number) -> Number:
-        r = self.rates
+        key = id(product)
+        fixed = self._fixed.get(key) or self._fixed.setdefault(key, self._fixed_of_product(product))
+        together = self._multiplied(product, fixed, tokens, product.flops / 2, fixed.read, product.flops * tokens)
+        return maximum(together, fixed.least) + fixed.launched
+
+    def _fixed_of_product(self, product: Products) -> Fixed:
+        r, fixed = self.rates, self._fixed_of(product)
         # llama.cpp multiplies weights as they are stored: nothing is expanded
         more = r.cast if product.is_narrow else r.unpack if product.is_packed and product.compute == self._wide else 0
         kernel = (r.product + more) * self.engine.floors
-        read = memory_seconds.evaluate(M=product.bytes, W=self.bandwidth, u=self._reads(product.is_packed))
-        share = self._share(product.compute, product.is_packed)
-        together = self._multiplied(product, tokens, product.flops / 2, read, product.flops * tokens, share)
-        return maximum(together, self._least_math(product, share)) + product.kernels * kernel
+        read = memory_seconds.evaluate(M=product.bytes, W=self.bandwidth, u=fixed.reads)
+        least = self._least_math(product, fixed.share)
+        return fixed._replace(read=read, least=least, launched=product.kernels * kernel)
+
+    def _fixed_of(self, part: Products | Experts) -> Fixed:
+        expands = bool(part.scales and self.engine.unpacks and self.knows_prompts) and part.compute != self._wide
+        share, reads = self._share(part.compute, part.is_packed), self._reads(part.is_packed)
+        return Fixed(self._peak(part), share, reads, expands)
 
     def _multiplied(
         self,
         part: Products | Experts,
+        fixed: Fixed,
         rows: Number,
         weights: Number,
         read: Number,
         flops: Number,
-        share: float,
         tiles: Number = 0.0,
     ) -> Number:
         """Seconds of products of `rows` rows with so many weights, which take `read` to be read as they are stored;
         `tiles`: seconds in which their tiles are loaded.
         """
-        arithmetic = maximum(self._arithmetic(flops, self._peak(part), share), tiles) + self._unpacking(
-            part, rows, weights
-        )
+        arithmetic = maximum(self._arithmetic(flops, fixed.peak, fixed.share), tiles)
+        if fixed.expands:
+            arithmetic = arithmetic + self._unpacking(part, rows, weights)
         stored = f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic)
         if not self.stored_rows or not part.is_packed:
             return stored
@@ -360,14 +384,12 @@ class PassTime:
             M=f.expanded_bytes.evaluate(n_weights=weights), W=self.bandwidth, u=self.rates.weights
         )
         half_sums = half_sum_peak(self.chip, self._wide)
-        product = f.product_seconds.evaluate(tau_read=moved, tau_math=self._arithmetic(flops, half_sums, share))
+        product = f.product_seconds.evaluate(tau_read=moved, tau_math=self._arithmetic(flops, half_sums, fixed.share))
         expanded = maximum(read + moved + product, stored)
         return stored + (expanded - stored) * (rows > self.stored_rows)
 
     def _unpacking(self, part: Products | Experts, rows: Number, weights: Number) -> Number:
         """Seconds in which weights are unpacked into tiles; kernels for few rows need none."""
-        if not (part.scales and self.engine.unpacks and self.knows_prompts) or part.compute == self._wide:
-            return 0.0
         return f.unpack_seconds.evaluate(
             n_weights=weights,
             n_unpack=self.engine.unpacks,
@@ -433,18 +455,16 @@ class PassTime:
 
     def _expert(self, experts: Experts, tokens: Number) -> Number:
         r, e = self.rates, self.plan.expert_parallel_size
-        read = memory_seconds.evaluate(
-            M=self._touched(experts, tokens), W=self.bandwidth, u=self._reads(experts.is_packed)
-        )
-        rows = tokens * experts.top_k / e
+        fixed = self._fixed.get(id(experts)) or self._fixed.setdefault(id(experts), self._fixed_of(experts))
         touched = f.experts_touched.evaluate(E=experts.num_experts, k_top=experts.top_k, T=tokens) / e
+        read = memory_seconds.evaluate(M=touched * experts.bytes, W=self.bandwidth, u=fixed.reads)
+        rows = tokens * experts.top_k / e
         rows_each = rows / maximum(touched, TINY)
         filled = f.tiled_rows.evaluate(T=rows_each) if self.fills_tiles and experts.scales else rows_each
         flops = touched * filled * experts.flops
         loaded = f.grouped_tile_bytes.evaluate(C=flops, w=OPERAND.get(experts.compute, ACTIVATION), n_reuse=r.reuse)
         tiles = memory_seconds.evaluate(M=loaded, W=self.bandwidth, u=1) if self.knows_prompts else 0.0
-        share = self._share(experts.compute, experts.is_packed)
-        together = self._multiplied(experts, filled, touched * experts.flops / 2, read, flops, share, tiles)
+        together = self._multiplied(experts, fixed, filled, touched * experts.flops / 2, read, flops, tiles)
         around = r.fused_mixture if self.fuses_mixtures and experts.is_fused else r.mixture
         kernels = (around + 2 * (r.cast if experts.is_narrow else 0)) * self.engine.mixtures
         return experts.layers * (together + kernels)

@@ -409,12 +409,11 @@ def _sizes(
 ) -> tuple[tuple[Weight, float], ...]:
     """Matrices of an op with their bytes; those that every token passes, or those of experts."""
     places = (stored.blocks.get(block) if block else None) or (OUTSIDE,)
-    places = places if stored.by_layer else places[:1]
     if of_experts:
         chosen = [weight for weight in op.weights() if weight.split == "expert" and weight.linear]
     else:
         chosen = _multiplied(op, is_table=block is None)
-    return tuple((weight, sum(stored.bytes_of(weight, place) for place in places) / len(places)) for weight in chosen)
+    return tuple((weight, stored.mean_bytes(weight, places)) for weight in chosen)
 
 
 def _adapted_products(block: Block, hidden_size: int) -> int:

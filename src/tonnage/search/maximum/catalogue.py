@@ -1,6 +1,7 @@
 """What every model of the catalogue is asked, to find the largest that is served or trains."""
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -159,7 +160,8 @@ class TrainedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
             yield from (({"method": name}, "method") for name in ("lora", "qlora"))
 
 
-def _widest_first(model: Model) -> list[str | None]:
+@lru_cache(maxsize=1024)
+def _widest_first(model: Model) -> tuple[str | None, ...]:
     """The precisions of `serve --for-my-machine`, by the bytes of this model's weights; those that it cannot be
     stored in come last.
     """
@@ -170,7 +172,7 @@ def _widest_first(model: Model) -> list[str | None]:
         except TonnageError:
             return 0.0
 
-    return sorted(PRECISIONS, key=size, reverse=True)
+    return tuple(sorted(PRECISIONS, key=size, reverse=True))
 
 
 def _changed(cluster: Cluster, options: Any, change: dict[str, Any]) -> tuple[Cluster, Any]:

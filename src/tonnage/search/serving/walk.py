@@ -396,12 +396,25 @@ class Search:
                 self.tally.remove(l.BEATEN, number)
                 left = at
             limits = self._split_limits(config) if self.prunes else None
-            for split, number in split_rows(self.space, rows, left[:TOGETHER], limits):
+            for split, number in self._split_rows(rows, config, left[:TOGETHER], limits):
                 if number and limits:
                     self._count_out(limits, number)
                 if split is not None:
                     self._judge(split, config, own, usual)
             left = left[TOGETHER:]
+
+    def _split_rows(
+        self, rows: Rows, config: Config, at: list[int], limits: Limits | None
+    ) -> list[tuple[Rows | None, int]]:
+        """As `split_rows`. At a rate of requests no limit is read, and searches with other limits ask for the same."""
+        space, layouts = self.space, [rows.layouts[row] for row in at]
+        if space.users is not None:
+            return list(split_rows(space, rows, at, limits))
+        key = config, tuple((layout.replicas, layout.cluster.name) for layout in layouts), "split"
+        split = space.walked.get(key) or list(split_rows(space, rows, at, limits))
+        if len(space.walked) < MAX_KEPT:
+            space.walked[key] = split
+        return [(some and replace(some, near=space.near), number) for some, number in split]
 
     def _split_limits(self, config: Config) -> Limits | None:
         """What the times of a plan of this configuration, with prompts on replicas of their own, must keep to be among

@@ -22,6 +22,7 @@ PLAIN = {
 CUTS = ("tensor_parallel_size", "context_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size")
 
 
+@np.errstate(divide="ignore")  # of a bound of nothing: a step below all others
 def rung(seconds: Any) -> Any:
     """The step of a ladder of times, each TIE longer than the one before it."""
     return np.floor(np.log(seconds) / np.log1p(TIE))

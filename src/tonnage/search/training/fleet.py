@@ -182,6 +182,8 @@ class Searcher:
             searched.tally.add(tally)
             searched.beaten += tally.left
             return
+        for earlier, *_ in searched.spaces[-1:]:  # what was walked is kept of one space alone
+            earlier.known_layers.clear()
         usable = machines[0].accelerator.memory.usable_bytes - self.asked.reserve_bytes
         best_plans = search(
             space,

@@ -116,8 +116,10 @@ class Plans(Struct, frozen=True, kw_only=True, eq=False):
         return 4 if self.why == PRICE or nothing_known or not searched.tally.considered else 3
 
 
-def plan_training(model: Model, question: TrainingQuestion) -> Plans:
-    """The best plans on the machines that are named, or on all of the catalogue's."""
+def plan_training(model: Model, question: TrainingQuestion, *, explains: bool = True) -> Plans:
+    """The best plans on the machines that are named, or on all of the catalogue's. `explains`: where there are none,
+    look for what comes nearest.
+    """
     candidates_on = fleets(question.on, question.search.max_accelerators)
     compares = sum(len(fleet.machines) for fleet in candidates_on) > 1
     if question.search.pareto and not compares:
@@ -140,9 +142,9 @@ def plan_training(model: Model, question: TrainingQuestion) -> Plans:
         raise next(iter(searched.refused.values()))
     finish = Finish(model, question, goal)
     plans = finish.best(searched, compares)
-    near, why = (None, "") if plans else finish.miss(searched)
+    near, why = (None, "") if plans or not explains else finish.miss(searched)
     if why == MEMORY and (lighter := with_lighter_losses(question, candidates_on)) is not None:
-        lighter_plans = plan_training(model, lighter)
+        lighter_plans = plan_training(model, lighter, explains=False)
         if lighter_plans.plans:
             return lighter_plans
     return Plans(

@@ -3,7 +3,7 @@ the best.
 """
 
 import gc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -15,11 +15,11 @@ from tonnage.kernel.errors import MissingDatum
 from tonnage.search.progress import advance
 from tonnage.search.removed import Tally
 from tonnage.search.training.best import Best, Candidate, Tell, least_beyond, rung
-from tonnage.search.training.bounds import Bounds, Least
+from tonnage.search.training.bounds import Bounds, LeastOfPoints
 from tonnage.search.training.hopeless import Hopeless
 from tonnage.search.training.pipelines import Pipeline
 from tonnage.search.training.space import Group, Space, Stack
-from tonnage.search.training.validity import Columns, Valid, Validity, columns_of, holding
+from tonnage.search.training.validity import Columns, Points, Valid, Validity, columns_of, holding
 from tonnage.search.training.walk import REFUSALS, Hopeful, Walked, reason, settle, walk
 
 MAX_PLANS_BETWEEN_COLLECTIONS = 30_000  # plans walked between two collections of rings
@@ -62,49 +62,33 @@ def search(
     `tell` hears of each plan that becomes the best of its machine.
     """
     run = _Search(space, usable, most, cutoff, machines, tell)
-    for stacks in space.windows():
-        if not bounded:
-            for stack in stacks:
-                run.take_all(stack)
-            continue
-        surveyed: list[_Surveyed] = []
-        for stack in stacks:
-            more = run.survey(stack)
-            if more and not run.best.any:  # a first plan at once: it turns away others before their memory is bounded
-                more.sort(key=lambda one: one.promise)
-                for one in more[:FIRST_TAKEN]:
-                    run.take(one)
-                more = more[FIRST_TAKEN:]
-            surveyed += more
-        surveyed.sort(key=lambda one: one.promise)  # those first that may be fastest: they turn away most of the rest
-        for one in surveyed:
-            run.take(one)
-        run.bounds.forget()
+    if bounded:
+        run.go()
+    else:
+        for stack in chain.from_iterable(space.windows()):
+            run.take_all(stack)
     return run.found()
 
 
 class _Surveyed(Struct, frozen=True, eq=False):
-    """A pipeline of a stack as its bounds see it. `group`: its plans, with the options that apply; `seconds`: of each
-    machine the least seconds of a token of those that may fit and be of use, of which there are `plans`; `promise`:
-    the least accelerator-seconds; `least`, `at`: its bounds, and which of their pipelines it is; `stack`, `number`:
-    the stack of the space that it is of, likewise.
+    """A pipeline of a stack as its bounds see it. `group`: its plans, with the options that apply; `number`: which of
+    all groups it is; `points`: its plans that may be of use; `each`: the bound of each of these, seconds of a token;
+    `least`: the least of them on each machine; `promise`: the least accelerator-seconds.
     """
 
     group: Group
-    seconds: np.ndarray
-    promise: float
-    plans: int
-    least: Least | None
-    at: int
-    stack: Stack
     number: int
+    points: Points
+    each: np.ndarray
+    least: np.ndarray
+    promise: float
 
 
 class _Search:
     def __init__(
         self,
         space: Space,
-        usable: int,
+        usable: float,
         most: int,
         cutoff: Cutoff | None,
         machines: np.ndarray | None,
@@ -117,27 +101,43 @@ class _Search:
         self.walked = self.beaten = self.unknown = self._unswept = 0
         self.refused: dict[str, int] = {}
         self.hopeless = Hopeless(space)
-        self._settled: dict[tuple[Any, ...], Mapping[str, Any]] = {}
         self._cut: tuple[np.ndarray, np.ndarray] | None = None
+        self._groups = 0  # in the stacks so far
+
+    def go(self) -> None:
+        """Search all stacks."""
+        for stacks in self.space.windows():
+            surveyed: list[_Surveyed] = []
+            for stack in stacks:
+                more = self.survey(stack)
+                if more and not self.best.any:  # a first plan at once: it turns others away before they are kept
+                    more.sort(key=lambda one: one.promise)
+                    for one in more[:FIRST_TAKEN]:
+                        self.take(one)
+                    more = more[FIRST_TAKEN:]
+                surveyed += more
+                self._groups += len(stack.pipelines)
+            surveyed.sort(key=lambda one: one.promise)  # the best first: they turn away most of the rest
+            for one in surveyed:
+                self.take(one)
+            self.bounds.forget()
 
     def survey(self, stack: Stack) -> list[_Surveyed]:
         """Count what the constraints take away, and what bounds do; the pipelines with plans that they leave."""
-        advance("plans", len(stack.pipelines) * stack.rows * len(self.space.machines))
         tally = self.validity.tally(stack)
-        self.tally.add(tally)
+        self._count(stack, tally)
         if not tally.left:
             return []
         machines, floor = self.machines, self.bounds.floor(stack)
         if floor is not None:
-            machines = machines[floor * ROUNDING_MARGIN / self.space.worlds[machines] <= self._cutoffs[machines]]
+            machines = machines[self._may_be_of_use(floor)[machines]]
         valid = self.validity.of(stack) if len(machines) else None
         plans = int(valid.plans[:, machines].sum()) if valid is not None else 0
         self.beaten += tally.left - plans
         if valid is None or not plans or self._is_hopeless(stack, plans):
             return []
-        most = 2 ** max((BOUNDED_AT_ONCE // (stack.rows * len(machines))).bit_length() - 1, 0)
         every: list[_Surveyed] = []
-        for numbers, pipelines in self.space.parts(stack, most):
+        for numbers, pipelines in self.space.parts(stack):
             every += self._survey(stack, valid, machines, numbers, pipelines)
         return every
 
@@ -156,43 +156,50 @@ class _Search:
             return []
         part = replace(stack, pipelines=pipelines)
         at = int(np.argmax(counts))
-        group, mask = part.group(at), valid.mask[numbers[at]]
+        group, mask = part.group(at), valid.mask(numbers[at])
         first = columns_of(self.space, group)
         choices = self._choices(group, first, mask)
         group, part = replace(group, choices=choices), replace(part, choices=choices)
         if self._is_hopeless(group, plans):
             return []
+        wanted = np.zeros(mask.shape, dtype=bool)
+        wanted[:, machines] = True
         least = self.bounds.of_stack(part, group, first, mask)
-        if least is None:
-            unknown = np.zeros(len(self.space.machines))
-            return [
-                _Surveyed(part.group(at), unknown, 0.0, int(count), None, at, stack, int(numbers[at]))
-                for at, count in enumerate(counts)
-                if count
-            ]
-        columns = columns_of(self.space, part, machines)
-        left = valid.mask[numbers][:, :, machines]
-        seconds = np.broadcast_to(least.seconds_per_token(columns) * ROUNDING_MARGIN, left.shape)
-        left &= seconds <= self._cutoffs[machines]
-        if left.any():
-            left &= np.broadcast_to(least.needed(columns) * ROUNDING_MARGIN <= self.usable, left.shape)
-        kept = np.flatnonzero(left.any(axis=(1, 2)))
-        if len(kept):  # nearer to the estimate, and dearer: of the pipelines that are left
-            of_kept = {name: values[kept] if values.ndim > 2 else values for name, values in columns.items()}
-            near = least.only(kept.tolist()).seconds_per_token(of_kept, exchanges=True) * ROUNDING_MARGIN
-            seconds = np.array(seconds)
-            seconds[kept] = np.broadcast_to(near, (len(kept), *left.shape[1:]))
-            left[kept] &= seconds[kept] <= self._cutoffs[machines]
-        counts = np.count_nonzero(left, axis=(1, 2))
-        self.beaten += plans - int(counts.sum())
-        kept = np.flatnonzero(counts)
-        promised = np.full((len(kept), len(self.space.machines)), np.inf)
-        promised[:, machines] = np.min(seconds[kept], axis=1, where=left[kept], initial=np.inf)
-        promises = np.min(promised * self.space.worlds, axis=1, initial=np.inf)
-        return [
-            _Surveyed(part.group(at), promised[row], promises[row], int(counts[at]), least, at, stack, int(numbers[at]))
-            for row, at in enumerate(kept.tolist())
-        ]
+        if least is not None:
+            wanted &= self._may_be_of_use(np.broadcast_to(least.layers.floor, (stack.rows,))[:, None])
+        every: list[_Surveyed] = []
+        for which, points in valid.some(numbers, wanted, BOUNDED_AT_ONCE):
+            bounded = (points, np.zeros(len(points))) if least is None else self._bounded(least.part(which).at(points))
+            every += self._surveyed(part, which.start, numbers, *bounded)
+        self.beaten += plans - sum(len(one.points) for one in every)
+        return every
+
+    def _bounded(self, bounds: LeastOfPoints) -> tuple[Points, np.ndarray]:
+        """The plans that may be of use, and at least how many seconds of a token each takes."""
+        bounds = bounds.only(bounds.seconds_per_token() * ROUNDING_MARGIN <= self._cutoffs[bounds.points.machine])
+        bounds = bounds.only(bounds.needed() * ROUNDING_MARGIN <= self.usable)
+        each = bounds.seconds_per_token(exchanges=True) * ROUNDING_MARGIN  # nearer to the estimate, and dearer
+        kept = each <= self._cutoffs[bounds.points.machine]
+        return bounds.points.only(kept), each[kept]
+
+    def _may_be_of_use(self, floor: Any) -> np.ndarray:
+        """Whether plans that take at least so many accelerator-seconds of a token may be of use: of each machine."""
+        return np.asarray(floor * ROUNDING_MARGIN / self.space.worlds <= self._cutoffs)
+
+    def _promise(self, least: np.ndarray) -> float:
+        return float(np.min(least * self.space.worlds))
+
+    def _surveyed(
+        self, part: Stack, start: int, numbers: np.ndarray, points: Points, each: np.ndarray
+    ) -> Iterator[_Surveyed]:
+        """The pipelines of these plans, which are counted from `start`; `numbers`: of them in the whole stack."""
+        ends = np.flatnonzero(np.diff(points.pipeline, append=-1)) + 1
+        for first, end in zip([0, *ends], ends, strict=False):
+            own, at = points.only(slice(first, end)), start + int(points.pipeline[first])
+            least = np.full(len(self.space.machines), np.inf)
+            np.minimum.at(least, own.machine, each[first:end])
+            number = self._groups + int(numbers[at])
+            yield _Surveyed(part.group(at), number, own, each[first:end], least, self._promise(least))
 
     def _choices(self, group: Group, columns: Columns, left: np.ndarray) -> Mapping[str, Any]:
         """The choices of a group without the options that do not apply to it (`settle`): asked once for all groups of
@@ -204,52 +211,43 @@ class _Search:
             group.stages > 1,
             group.chunks > 1,
             tuple(group.layout),
-            group.block,
             *inner,
         )
-        if key not in self._settled:
-            self._settled[key] = settle(self.space, group, columns, left).choices
-        return self._settled[key]
+        settled = self.space.settled
+        if key not in settled:
+            settled[key] = settle(self.space, group, columns, left).choices
+        return settled[key]
 
     def take(self, surveyed: _Surveyed) -> None:
         """Walk the plans of a pipeline that no bound turns away."""
-        of_use = np.isfinite(surveyed.seconds) & (surveyed.seconds <= self._cutoffs)
+        points, of_use = surveyed.points, np.isfinite(surveyed.least) & (surveyed.least <= self._cutoffs)
         if not of_use[self.machines].any():
-            self.beaten += surveyed.plans
+            self.beaten += len(points)
             return
-        group = surveyed.group
-        columns = columns_of(self.space, group)
-        left = self._hopeful(surveyed, columns)
-        self.beaten += surveyed.plans - int(np.count_nonzero(left))
-        rows = np.any(left, axis=1)
-        if rows.any():
-            left_columns = {name: values[rows] for name, values in columns.items()}
-            self._walk(group.only(rows), left_columns, left[rows], self._is_hopeful)
-
-    def _hopeful(self, surveyed: _Surveyed, columns: Columns) -> np.ndarray:
-        """The plans that no bound turns away."""
-        mask = self.validity.mask(surveyed.stack, surveyed.number)
-        left = np.zeros_like(mask)
-        left[:, self.machines] = mask[:, self.machines]
-        if surveyed.least is None:
-            return left
-        least = surveyed.least.of_pipeline(surveyed.at, columns)
-        left &= least.needed() * ROUNDING_MARGIN <= self.usable
-        left &= self._is_of_use(least.seconds_per_token() * ROUNDING_MARGIN, slice(None))
-        return left
+        group, points = surveyed.group, points.only(self._is_of_use(surveyed.each, points.machine))
+        self.beaten += len(surveyed.points) - len(points)
+        if len(points):
+            rows, row = np.unique(points.row, return_inverse=True)
+            left = np.zeros((len(rows), len(self.space.machines)), dtype=bool)
+            left[row, points.machine] = True
+            group = group.only(rows)
+            self._walk(group, surveyed.number, columns_of(self.space, group), left, self._hopeful)
 
     def take_all(self, stack: Stack) -> None:
         """Walk every valid plan."""
-        advance("plans", len(stack.pipelines) * stack.rows * len(self.space.machines))
         valid = self.validity.of(stack)
-        self.tally.add(self.validity.tally(stack))
+        self._count(stack, valid.tally)
         for at in range(len(stack.pipelines)):
             if valid.plans[at].any():
-                group, left = stack.group(at), valid.mask[at]
+                group, left = stack.group(at), valid.mask(at)
                 columns = columns_of(self.space, group)
-                self._walk(settle(self.space, group, columns, left), columns, left, None)
+                self._walk(settle(self.space, group, columns, left), at, columns, left, None)
 
-    def _walk(self, group: Group, columns: Columns, left: np.ndarray, hopeful: Hopeful | None) -> None:
+    def _count(self, stack: Stack, tally: Tally) -> None:
+        advance("plans", len(stack.pipelines) * stack.rows * len(self.space.machines))
+        self.tally.add(tally)
+
+    def _walk(self, group: Group, number: int, columns: Columns, left: np.ndarray, hopeful: Hopeful | None) -> None:
         try:
             walked = walk(self.space, group, columns, left, hopeful)
         except REFUSALS as error:
@@ -257,14 +255,13 @@ class _Search:
             self._refuse(reason(error), int(left.sum()))
             self.unknown += int(left.sum()) if isinstance(error, MissingDatum) else 0
             return
-        advance("estimated", walked.plans)
         self._unswept += walked.plans
         if (
             self._unswept > MAX_PLANS_BETWEEN_COLLECTIONS
         ):  # a walk's objects refer to each other: their arrays would stay until Python looks for such rings
             gc.collect(1)
             self._unswept = 0
-        self._keep(group, columns, walked)
+        self._keep(group, number, columns, walked)
 
     def _is_hopeless(self, group: Group | Stack, plans: int) -> bool:
         """Whether its choice was refused whatever the sizes are; its plans are then counted as refused."""
@@ -277,15 +274,18 @@ class _Search:
         self.refused[reason] = self.refused.get(reason, 0) + plans
         self.beaten += plans
 
-    def _is_hopeful(self, seconds_per_token: np.ndarray, machine: np.ndarray) -> np.ndarray:
-        return self._is_of_use(seconds_per_token, machine)
+    @property
+    def _hopeful(self) -> Hopeful | None:
+        """Of which plans the memory is walked, after their time."""
+        return self._is_of_use
 
-    def _is_of_use(self, seconds_per_token: np.ndarray, machine: Any) -> np.ndarray:
+    def _is_of_use(self, seconds_per_token: np.ndarray, machine: np.ndarray) -> np.ndarray:
         """Whether plans of these seconds may be among the best of their machine, and of all."""
         worst, limits = self.best.worst()[machine], self._limits[machine]
         return np.asarray((rung(seconds_per_token) <= worst) & (seconds_per_token <= limits))
 
-    def _keep(self, group: Group, columns: Columns, walked: Walked) -> None:
+    def _keep(self, group: Group, number: int, columns: Columns, walked: Walked) -> None:
+        advance("estimated", walked.plans)
         fits = walked.high <= self.usable
         self.beaten += int(np.count_nonzero(~fits))  # infinite: slower than what was found, and not walked
         self.walked += int(np.count_nonzero(fits))
@@ -334,45 +334,54 @@ def nearest(space: Space, machines: Sequence[int]) -> dict[int, Candidate]:
     """Of each of these machines the plan that needs least: what comes nearest where nothing fits. None for one that
     has no valid plan.
     """
-    bounds, least, hopeless = Bounds(space), LeastBytes(space), Hopeless(space)
-    of = np.zeros(len(space.machines), dtype=bool)
-    of[list(machines)] = True
-    for every in space.groups():
-        if hopeless.has(every):
-            continue
-        columns = columns_of(space, every)
-        left = holding(space, every, columns, Tally()) & of
-        if not left.any():
-            continue
-        group = settle(space, every, columns, left)
-        bound = bounds.of(group, columns, left)
-        left &= (0.0 if bound is None else bound.needed()) < least.needed
-        if not left.any():
-            continue
-        try:
-            walked = walk(space, group, columns, left)
-        except REFUSALS:
-            hopeless.learn(group)
-            continue
-        least.put(group, columns, walked)
-    return least.of
+    run = _Nearest(space, np.inf, 1, None, np.array(machines, dtype=np.int64), None)
+    run.go()
+    return {machine: plans[0] for machine, plans in enumerate(run.best.of) if plans}
 
 
-class LeastBytes:
-    """The plan of each machine that needs least memory."""
+class _Nearest(_Search):
+    """The same search for the plan of each machine that needs least memory: what is said of seconds is of bytes. Of
+    plans that need as much the first one counts.
+    """
 
-    def __init__(self, space: Space):
-        self.space, self.of = space, dict[int, Candidate]()
-        self.needed = np.full(len(space.machines), np.inf)
+    def __init__(self, *args: Any):
+        super().__init__(*args)
+        self._least = np.full(len(self.space.machines), np.inf)
+        self._numbers = np.zeros(len(self.space.machines), dtype=np.int64)
 
-    def put(self, group: Group, columns: Columns, walked: Walked) -> None:
+    @property
+    def _cutoffs(self) -> np.ndarray:
+        return self._least
+
+    def _count(self, stack: Stack, tally: Tally) -> None:
+        """Nothing: they were counted when none of them was found to fit."""
+
+    def _may_be_of_use(self, floor: Any) -> np.ndarray:
+        return np.ones(np.broadcast_shapes(np.shape(floor), self._least.shape), dtype=bool)
+
+    def _promise(self, least: np.ndarray) -> float:
+        return float(np.min(least))
+
+    def _bounded(self, bounds: LeastOfPoints) -> tuple[Points, np.ndarray]:
+        each = bounds.needed()
+        kept = each <= self._least[bounds.points.machine]
+        return bounds.points.only(kept), each[kept]
+
+    @property
+    def _hopeful(self) -> Hopeful | None:
+        return None
+
+    def _is_of_use(self, needed: np.ndarray, machine: np.ndarray) -> np.ndarray:
+        return np.asarray(needed <= self._least[machine])
+
+    def _keep(self, group: Group, number: int, columns: Columns, walked: Walked) -> None:
         for machine in np.unique(walked.machine):
             here = np.flatnonzero(walked.machine == machine)
             at = here[np.argmin(walked.high[here])]
-            if walked.high[at] < self.needed[machine]:
-                one = Best(self.space, 1)
-                one.put(group, columns, walked, np.arange(walked.plans) == at)
-                self.of[int(machine)], self.needed[machine] = one.of[machine][0], walked.high[at]
+            if (walked.high[at], number) < (self._least[machine], self._numbers[machine]):
+                self._least[machine], self._numbers[machine] = walked.high[at], number
+                self.best.of[machine] = []
+                self.best.put(group, columns, walked, np.arange(walked.plans) == at)
 
 
 def faster(space: Space, usable: int, seconds_per_token: float) -> int:

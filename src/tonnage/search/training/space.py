@@ -27,6 +27,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan_columns import CHUNK, alike
 from tonnage.estimate.step.objective import TIMED
 from tonnage.kernel.errors import InvalidInput, NotApplicable, TonnageError
+from tonnage.kernel.formula import maximum
 from tonnage.kernel.message import option_name
 from tonnage.kernel.registry import unknown
 from tonnage.ops import Attention, LatentAttention
@@ -85,8 +86,8 @@ class Group(Struct, frozen=True, eq=False):
 
 
 class Stack(Struct, frozen=True, eq=False):
-    """Several groups that differ in their pipeline alone: their sizes are arrays of shape (pipelines, rows, machines),
-    so that constraints and bounds are evaluated for all of them at once.
+    """Several groups that differ in their pipeline alone: constraints and bounds are evaluated for all of them at once,
+    of those plans that may be of use (search.training.validity.Points).
     """
 
     choices: Mapping[str, Any]
@@ -105,13 +106,13 @@ class Stack(Struct, frozen=True, eq=False):
 
     @property
     def stages(self) -> np.ndarray:
-        """Stages of each pipeline: shape (pipelines, 1, 1)."""
-        return np.array([pipeline.stages for pipeline in self.pipelines], dtype=np.int64)[:, None, None]
+        """Stages of each pipeline: shape (pipelines,)."""
+        return np.array([pipeline.stages for pipeline in self.pipelines], dtype=np.int64)
 
     @property
     def chunks(self) -> np.ndarray:
-        """Chunks of each stage: shape (pipelines, 1, 1)."""
-        return np.array([pipeline.chunks for pipeline in self.pipelines], dtype=np.int64)[:, None, None]
+        """Chunks of each stage: shape (pipelines,)."""
+        return np.array([pipeline.chunks for pipeline in self.pipelines], dtype=np.int64)
 
     def group(self, at: int) -> Group:
         """The plans of one pipeline."""
@@ -168,7 +169,9 @@ class Space:
         self.valid_masks: dict[Any, Any] = {}  # of search.training.validity, shared by all spaces of the same sizes
         self.valid_tallies: dict[Any, Any] = {}
         self.known_shapes: dict[Any, Any] = {}  # of search.training.bounds, likewise
-        self._parts: dict[tuple[int, int], list[tuple[np.ndarray, tuple[Pipeline, ...]]]] = {}
+        self.known_layers: dict[Any, Any] = {}  # of the same, of one window of this space
+        self.settled: dict[Any, Mapping[str, Any]] = {}  # of search.training.search, of this space
+        self._parts: dict[int, list[tuple[np.ndarray, tuple[Pipeline, ...]]]] = {}
 
     def on(self, machines: Sequence[Cluster], usd: np.ndarray) -> "Space":
         """The same plans on machines of as many accelerators of another kind: all that sizes decide is kept."""
@@ -176,7 +179,7 @@ class Space:
             raise ValueError("a space is moved to machines of the same sizes")
         _ = self._blocks, self._pipelines_of_choices  # computed once, before they are shared
         other = copy(self)
-        other.machines, other.usd = tuple(machines), usd
+        other.machines, other.usd, other.known_layers, other.settled = tuple(machines), usd, {}, {}
         return other
 
     @property
@@ -337,22 +340,22 @@ class Space:
                 if choices["runtime"] == name
             ]
 
-    def parts(self, stack: Stack, most: int) -> list[tuple[np.ndarray, tuple[Pipeline, ...]]]:
-        """The pipelines of a stack of this space, parted by what decides which options apply to them, so many of them
-        at most: their numbers in the stack, and themselves.
+    @property
+    def has_windows(self) -> bool:
+        """Whether there are more blocks of columns than one window holds."""
+        return len(self._blocks) > WINDOW
+
+    def parts(self, stack: Stack) -> list[tuple[np.ndarray, tuple[Pipeline, ...]]]:
+        """The pipelines of a stack of this space, parted by what decides which options apply to them: their numbers
+        in the stack, and themselves.
         """
-        key = id(stack.pipelines), most
+        key = id(stack.pipelines)
         if key not in self._parts:
             kinds: dict[Any, list[int]] = {}
             for at, one in enumerate(stack.pipelines):
                 kinds.setdefault((one.stages > 1, one.chunks > 1, bool(one.layout)), []).append(at)
             self._parts[key] = [
-                (
-                    np.array(numbers[start : start + most]),
-                    tuple(stack.pipelines[at] for at in numbers[start : start + most]),
-                )
-                for numbers in kinds.values()
-                for start in range(0, len(numbers), most)
+                (np.array(numbers), tuple(stack.pipelines[at] for at in numbers)) for numbers in kinds.values()
             ]
         return self._parts[key]
 
@@ -436,9 +439,9 @@ def _columns(rows: np.ndarray) -> dict[str, np.ndarray]:
     return {name: values.copy() for name, values in zip(INNER, rows.T, strict=True)}
 
 
-def usual_batch(s: int) -> int:
-    """Sequences of length s in a step, where nobody says."""
-    return max(TOKENS_OF_A_STEP // s, 1)
+def usual_batch(s: Any) -> Any:
+    """Sequences of length s in a step, where nobody says; an array of an array of lengths."""
+    return maximum(TOKENS_OF_A_STEP // s, 1)
 
 
 def near_batch(usual: int, world: int) -> int:

@@ -53,7 +53,8 @@ Size = Callable[[Weight, WeightPlace], float]
 class Storage(Struct, frozen=True, eq=False):
     """Bytes of a weight (all its copies) at a place; and where that is known from.
 
-    `origin`: "default" where nobody said it; `by_layer`: layers of one kind can differ.
+    `origin`: "default" where nobody said it; `by_layer`: layers of one kind can differ, in the weights that `differs`
+    says.
     """
 
     name: str
@@ -61,20 +62,23 @@ class Storage(Struct, frozen=True, eq=False):
     bytes_of: Size
     origin: Origin = "model"
     by_layer: bool = False
+    differs: Callable[[Weight], bool] = lambda weight: True
     ops: Mapping[Op, WeightPlace] = {}
     blocks: Mapping[Block, tuple[WeightPlace, ...]] = {}
+
+    def mean_bytes(self, weight: Weight, places: tuple[WeightPlace, ...]) -> float:
+        """Bytes of a weight of each of these layers: the mean where they can differ."""
+        different = places if self.by_layer and self.differs(weight) else places[:1]
+        return sum(self.bytes_of(weight, place) for place in different) / len(different)
 
 
 @lru_cache(maxsize=512)
 def block_bytes(model: Model, stored: Storage, block: Block) -> dict[tuple[str, int], tuple[int, float]]:
     """One layer of this kind: (split, heads) -> (parameters, bytes), the mean over the layers where they can differ."""
     places = stored.blocks.get(block) or (OUTSIDE,)
-    if not stored.by_layer:
-        places = places[:1]
     totals: dict[tuple[str, int], tuple[int, float]] = {}
     for weight in block.weights():
-        size = sum(stored.bytes_of(weight, place) for place in places) / len(places)
-        _add(totals, weight, size)
+        _add(totals, weight, stored.mean_bytes(weight, places))
     return totals
 
 
@@ -211,7 +215,10 @@ def gguf_storage(model: Model, kind: FileType, plain: Precision, source: str, im
         precision = tensor_type(kind, what, layer, shape, weight.columns, weight.part == "experts")
         return precision.bytes(weight.rows, weight.columns, weight.copies)
 
-    return Storage(kind.name, source, bytes_of, by_layer=True)
+    def differs(weight: Weight) -> bool:
+        return role(weight.name, weight.part, weight.columns) in LAYERED
+
+    return Storage(kind.name, source, bytes_of, by_layer=True, differs=differs)
 
 
 def _values_before(model: Model) -> list[int]:
