@@ -37,8 +37,9 @@ class Question:
             return self.put(name, given, "given")
         return self.put(name, default, origin, why)
 
-    def put(self, name: str, value: Any, origin: Origin, why: str = "") -> Any:
-        self._entries[name] = Entry(value, origin, why)
+    def put(self, name: str, value: Any, origin: Origin, why: str = "", tool: str = "") -> Any:
+        """An input as it was understood; `tool`: whose name was given, where it runs on `value`."""
+        self._entries[name] = Entry(value, origin, why, tool=tool)
         return value
 
     def __contains__(self, name: str) -> bool:
@@ -59,7 +60,7 @@ class Unread(Question):
 
     is_read = False
 
-    def put(self, name: str, value: Any, origin: Origin, why: str = "") -> Any:
+    def put(self, name: str, value: Any, origin: Origin, why: str = "", tool: str = "") -> Any:
         return value
 
     def warn(self, sentence: str, *, first: bool = False) -> None:

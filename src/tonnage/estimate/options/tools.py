@@ -155,7 +155,7 @@ def note_tool(run: RunOfTool, runtime: str, question: Question) -> None:
         if name in question:
             question.put(name, value, "runtime", own_of(run.tool.shown))
     given = question.entries["runtime"]
-    question.put("runtime", given.value, "given", run.tool.shown)
+    question.put("runtime", given.value, "given", run.tool.shown, tool=run.tool.name)
     for sentence in reversed(tool_notes(run, runtime)):
         question.warn(sentence, first=True)
     if most := _most_pixels(run.tool, run.options):

@@ -104,7 +104,7 @@ def note_tool(run: RunOfTool, question: Question) -> None:
         named = serving_runtime(str(entries["engine"].value)).setting if name == "gpu_memory_utilization" else name
         if named in entries:
             question.put(named, value, "runtime", own_of(tool.shown))
-    question.put("engine", entries["engine"].value, "given", tool.shown)
+    question.put("engine", entries["engine"].value, "given", tool.shown, tool=tool.name)
     engine = entries["engine_version"].value
     values = [Message("{name} {value}", name=option_name(name), value=value) for name, value in run.own.items()]
     sentence = (

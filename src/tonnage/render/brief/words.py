@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tonnage.documents.question import ASKED
 from tonnage.kernel.message import Message, Series
@@ -11,8 +11,9 @@ from tonnage.kernel.units import DAY, HOUR, human, money
 from tonnage.language import say, worded
 from tonnage.render.brief.layout import Page, Runs
 from tonnage.render.brief.numbers import count
-from tonnage.runtimes.parts.tool import NamedTool, Tool
-from tonnage.runtimes.parts.tools import TOOLS
+
+if TYPE_CHECKING:
+    from tonnage.runtimes.parts.tool import NamedTool, Tool
 
 CHIPS = ("TPU", "Trainium", "Inferentia")  # accelerators that are no GPUs
 # The name of an option that people know better, or that the question has under another name.
@@ -142,33 +143,36 @@ def assumed(question: Question, names: Iterable[str]) -> list[str]:
 
 def given(question: Question, names: Iterable[str], origins: Collection[str] = SET) -> str:
     """Inputs that were given or chosen, as flags with a blank before each."""
-    tools = {"runtime": tool_of(question), "engine": engine_tool_of(question)}
     return "".join(
-        f" {flag(name, tool.name if (tool := tools.get(name)) else entry['value'])}"
+        f" {flag(name, _tool_name(question, name) or entry['value'])}"
         for name in names
         if (entry := question.get(name)) and entry["from"] in origins and entry["value"] is not None
     )
 
 
-def tool_of(question: Question) -> Tool | None:
+def tool_of(question: Question) -> "Tool | None":
     """The tool that was asked for, such as axolotl, where the question names the runtime that it runs on."""
-    why = _why(question, "runtime")
-    return next((tool for tool in TOOLS.values() if tool.shown == why), None) if why else None
+    name = _tool_name(question, "runtime")
+    if not name:
+        return None
+    from tonnage.runtimes.parts.tools import TOOLS
+
+    return TOOLS[name]
 
 
-def engine_tool_of(question: Question) -> NamedTool | None:
+def engine_tool_of(question: Question) -> "NamedTool | None":
     """The tool that was asked for, such as vllm-ascend, where the question names the engine that it runs on."""
-    entry, why = question.get("engine"), _why(question, "engine")
-    if not why or not isinstance(entry, Mapping) or entry.get("from") not in ASKED:
+    name = _tool_name(question, "engine")
+    if not name:
         return None
     from tonnage.runtimes.parts.engine_tools import ENGINE_TOOLS
 
-    return next((tool for tool in ENGINE_TOOLS.values() if tool.shown == why), None)
+    return ENGINE_TOOLS[name]
 
 
-def _why(question: Question, name: str) -> str:
-    entry = question.get(name)
-    return str(entry.get("why") or "") if isinstance(entry, Mapping) else ""
+def _tool_name(question: Question, option: str) -> str:
+    entry = question.get(option)
+    return str(entry.get("tool", "")) if isinstance(entry, Mapping) else ""
 
 
 def asked_again(question: Question, without: Collection[str] = (), origins: Collection[str] = SET) -> str:
