@@ -92,7 +92,7 @@ def test_an_nvfp4_cache_needs_kernels_that_read_it():
     [
         ("exllamav3", "2xRTX-3090", "llama-3.3-70b", "exl3-4.0"),
         ("exllamav2", "2xRTX-3090", "llama-3.3-70b", "exl2-4.0"),
-        ("mlx", "Apple-M4-Pro-24GB", "qwen3-32b", "mlx-4bit"),
+        ("mlx", "Apple-M4-Pro-24GB", "qwen3-14b", "mlx-4bit"),
         ("openvino", "Arc-B580", "llama-3.1-8b", "ov-int8"),
     ],
 )
