@@ -127,3 +127,12 @@ def test_a_model_of_dimensions_in_a_command_has_no_file_to_be_tried_from(capsys)
     assert main(["check", MEGATRON.replace("\\\n", ""), "--on", "a100-40gb"]) == 3
     out = capsys.readouterr().out
     assert "the model of the command (32 layers" in out and "\ntry " not in out and "\nnext " not in out
+
+
+def test_a_command_of_a_tool_whose_keys_are_those_of_a_file_is_changed_by_flags():
+    line = (
+        "llamafactory-cli train --model_name_or_path Qwen/Qwen2.5-VL-7B-Instruct --stage sft --finetuning_type lora "
+        "--cutoff_len 4096 --per_device_train_batch_size 4"
+    )
+    first = in_tool(command_source([line]), "rtx-4090")[0]
+    assert first == ("--per_device_train_batch_size 2 --gradient_accumulation_steps 2 --enable_liger_kernel true")

@@ -157,8 +157,8 @@ def tokens_by_positions(sum_take):
 @formula(
     unit="tokens",
     source=(
-        "EAGLE, issue 143 (Qwen2-7B: 2.14 and 1.69, 1.71 and 1.50); SpecForge, issue 339 (Qwen3-30B-A3B: 2.20 and "
-        "1.86): tokens of a pass that checks a tree, and of one that checks a chain"
+        "SpecForge, issue 339 (Qwen3-30B-A3B: 2.20 and 1.86, 2.27 and 1.86): tokens of a pass that checks a tree, and "
+        "of one that checks a chain"
     ),
     assumes="a chain is accepted for the same share of what a tree is",
 )

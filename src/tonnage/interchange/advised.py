@@ -19,6 +19,7 @@ NAMES = {"llama-factory": "llamafactory"}  # of a format, where `diagnose` calls
 ZERO = ("zero_stage", "offload_optimizer", "offload_parameters")  # options of DeepSpeed's config, whoever starts it
 OF_BATCH = ("micro_batch_size", "num_microbatches", "data_parallel_size")  # whose product is the batch of a step
 TREES = ("yaml", "toml", "json")
+_KEY = re.compile(r"([A-Za-z]\w*): ([\w.+-]+)")
 _FLAG = re.compile(r"--([A-Za-z][\w.-]*)(?: ([\w.+-]+))?")
 
 
@@ -72,7 +73,9 @@ def _option(name: str, value: Any, read: ReadDocument, kind: str, tool: str) -> 
 
 
 def _as_written(flag: str, kind: str) -> str | None:
-    """A flag of a command as the key of a file."""
+    """A flag of a command as the key of a file, and a key of a file as the flag of a command."""
+    if (key := _KEY.fullmatch(flag)) and kind not in TREES:
+        return _entry(key[1], key[2], kind)
     found = _FLAG.fullmatch(flag)
     if found is not None and kind in TREES:
         return _entry(found[1], found[2] or "true", kind)

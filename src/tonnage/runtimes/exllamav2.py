@@ -95,6 +95,7 @@ SERVING_RUNTIMES.add(
         graphs=(0, 0),
         overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on an H100",
         logits_bytes=6,
+        narrower_weights=("exl2-6.0", "exl2-4.0"),
         faster_weights=("exl2-4.0", "gptq"),
         narrow_cache="q8",
         launch=launch,

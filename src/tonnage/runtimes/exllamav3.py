@@ -30,6 +30,7 @@ SERVING_RUNTIMES.add(
             "exllamav3/modules/quant/exl3.py: reconstruct_hgemm"
         ),
         cells=replace(CELLS, unpacked_columns=COLUMNS, unpacked_weights=0, rotary=False),
+        narrower_weights=("exl3-6.0", "exl3-4.0", "exl3-3.0"),
         faster_weights=("exl3-4.0",),
         narrow_cache="q8",
         launch=launch,

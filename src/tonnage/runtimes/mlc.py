@@ -75,6 +75,7 @@ SERVING_RUNTIMES.add(
         # cpp/serve/config.cc: logit_processor_workspace_bytes, 16.125 for each request and word
         logits_bytes=16.125,
         sampler_rows=0,
+        narrower_weights=("q4f16_1",),
         faster_weights=("q4f16_1",),
         launch=launch,
         kernels_note=metal_note,

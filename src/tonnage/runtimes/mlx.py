@@ -56,6 +56,7 @@ SERVING_RUNTIMES.add(
         logits_bytes=6,
         recurrent_bytes=4,  # mlx-lm, mlx_lm/models/gated_delta.py: gated_delta_update, state in float32
         mlx=True,
+        narrower_weights=("mlx-8bit", "mlx-4bit"),
         faster_weights=("mlx-4bit",),
         launch=launch,
         listed=6,

@@ -90,6 +90,7 @@ SERVING_RUNTIMES.add(
             "(scripts/openvino_process.py)"
         ),
         logits_bytes=4,
+        narrower_weights=("ov-int8", "ov-int4"),
         faster_weights=("ov-int4", "ov-int8"),
         launch=launch,
         kernels_note=kernels_note,

@@ -85,3 +85,17 @@ def test_an_nvfp4_cache_needs_kernels_that_read_it():
         with pytest.raises(TonnageError, match="cannot hold nvfp4 there"):
             tonnage.serve("llama-3.1-8b", on=on, engine="vllm", kv_cache="nvfp4")
     assert tonnage.serve("llama-3.1-8b", on="B200-SXM-180GB", engine="vllm", kv_cache="nvfp4").fits
+
+
+@pytest.mark.parametrize(
+    ("engine", "on", "model", "weights"),
+    [
+        ("exllamav3", "2xRTX-3090", "llama-3.3-70b", "exl3-4.0"),
+        ("exllamav2", "2xRTX-3090", "llama-3.3-70b", "exl2-4.0"),
+        ("mlx", "Apple-M4-Pro-24GB", "qwen3-14b", "mlx-4bit"),
+        ("openvino", "Arc-B580", "llama-3.1-8b", "ov-int8"),
+    ],
+)
+def test_weights_that_are_suggested_are_in_formats_of_the_engine(engine, on, model, weights):
+    found = tonnage.serve(model, on, engine=engine, context=4096)
+    assert weights in {move.change.get("weights") for move in found.advice}

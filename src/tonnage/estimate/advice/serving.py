@@ -42,7 +42,6 @@ from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 
 LEAST_PART = 0.8  # of the bytes that are needed now, what other machines hold at least to be tried
-NARROWER = ("fp8", "int4")  # what weights are stored in, the mildest first
 FILES = ("q8_0", "q4_k_m")  # the same as files of llama.cpp
 SHARES = (0.95, 0.97)  # of an accelerator's memory, where its context has room beside them
 # Shares that users of SGLang state, and the least of its own rule that is taken as meant: it subtracts memory for
@@ -265,7 +264,8 @@ def _ladders(replicas: _Replicas, least_context: int) -> Iterator[Ladder]:
     yield _ladder("context", contexts if contexts else range(plan.context - 1, least, -1), "workload")
     yield _ladder("kv_cache", ("q8_0",) if engine.gguf else ("fp8",), "numerics")
     old = "fp16" in cluster.accelerator.dense_flops and "bf16" not in cluster.accelerator.dense_flops
-    narrower = NARROWER[1:] if old else NARROWER  # fp8 needs what has bf16 too
+    # fp8 needs what has bf16 too
+    narrower = tuple(name for name in engine.narrower_weights if name != "fp8" or not old)
     choices = FILES if engine.gguf else narrower
     yield _ladder("weights", narrower_weights(model, plan.weights, engine, cluster.accelerator, choices), "numerics")
 

@@ -29,7 +29,6 @@ from tonnage.kernel.message import option_name
 from tonnage.runtimes import USUAL_ENGINE, serving_runtime
 from tonnage.spec import Cluster, Load, ServingPlan
 
-NARROWER = ("fp8", "awq")  # beside the checkpoint's own precision, where the engine loads them on this accelerator
 POINTS = 24  # numbers of users of a plan, each larger than the one before it by the same share
 MOST_POINTS = 100_000
 NO_SERVING, NO_LOAD, NO_BILL = ServingOptions(), LoadOptions(), BillOptions()
@@ -148,7 +147,7 @@ def _precisions(model: Model, cluster: Cluster, options: ServingOptions) -> tupl
     if options.weights:
         return (options.weights,)
     engine = serving_runtime(options.engine or USUAL_ENGINE, options.engine_version or "" if options.engine else "")
-    return (None, *narrower_weights(model, None, engine, cluster.accelerator, NARROWER))
+    return (None, *narrower_weights(model, None, engine, cluster.accelerator, engine.faster_weights))
 
 
 def _tensor_sizes(cluster: Cluster, options: ServingOptions) -> Sequence[int]:

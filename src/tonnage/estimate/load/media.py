@@ -5,11 +5,10 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.estimate.load.options import USUAL, lengths, media_tokens
 from tonnage.estimate.media import USUAL_SIZE
-from tonnage.estimate.media.asked import check_tower, images_asked, with_video
+from tonnage.estimate.media.asked import check_owners, check_tower, images_asked, with_video
 from tonnage.estimate.media.sounds import SOUND_RULES
 from tonnage.estimate.serving.options import ServingOptions
-from tonnage.kernel.errors import InvalidInput, MissingDatum, NotApplicable, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.question.amounts import duration
 from tonnage.question.subjects.load import LoadOptions
 from tonnage.spec import Encoded, Media
@@ -36,7 +35,7 @@ def with_media(model: Model, options: ServingOptions, load: LoadOptions) -> Serv
     """The options with the images, the video and the sounds of each request, whose tokens the plan and the lengths
     read from there.
     """
-    _check_owners(load)
+    check_owners(load)
     if load.images is None and load.video_seconds is None and load.audio_seconds is None:
         return options
     media = Media()
@@ -52,24 +51,6 @@ def with_media(model: Model, options: ServingOptions, load: LoadOptions) -> Serv
     options = replace(options, media=media)
     text = lengths(model, options, load).input_tokens or 1
     return replace(options, media=replace(media, prompt_tokens=text + media.tokens))
-
-
-def _check_owners(load: LoadOptions) -> None:
-    """Sizes and rates of what no request holds are refused."""
-    if load.image_size is not None and load.images is None and load.video_seconds is None:
-        raise NotApplicable(
-            Message(
-                "{@image_size} is of {@images} and {@video_seconds}: add one. Got {size}.", size=shown(load.image_size)
-            ),
-            "image_size",
-            ("images", "video_seconds"),
-        )
-    if load.video_fps is not None and load.video_seconds is None:
-        raise NotApplicable(
-            Message("{@video_fps} is of {@video_seconds}: add it. Got {fps:g}.", fps=load.video_fps),
-            "video_fps",
-            ("video_seconds",),
-        )
 
 
 def _of_sounds(model: Model, seconds: float) -> Encoded:

@@ -1,12 +1,14 @@
 """What is asked of images: how many, of which size, and of a model that takes them."""
 
 import re
+from typing import Protocol
 
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate.media.image_rules import image_rule
-from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.errors import InvalidInput, MissingDatum, NotApplicable, shown
+from tonnage.kernel.message import Message
 from tonnage.spec import Media
 
 LARGEST_SIDE = 65_535  # of JPEG
@@ -20,6 +22,40 @@ KNOWN_IMAGES = (
     "4; PaliGemma; Pixtral, Mistral 3; GLM-4V; Kimi-VL, K2.5; Phi-3.5-vision, Phi-4-multimodal; MiniMax-M3; Idefics 2, "
     "SmolVLM; Aya Vision, Command A Vision; LFM2-VL; Molmo; MiniCPM-V; DeepSeek-VL2"
 )
+
+
+class SaidOfMedia(Protocol):
+    """Options that say what images and videos are like, of a request or of a sequence that trains."""
+
+    @property
+    def images(self) -> int | None: ...
+
+    @property
+    def image_size(self) -> str | None: ...
+
+    @property
+    def video_seconds(self) -> float | str | None: ...
+
+    @property
+    def video_fps(self) -> float | None: ...
+
+
+def check_owners(said: SaidOfMedia) -> None:
+    """NotApplicable for sizes and rates of what nobody asked about."""
+    if said.image_size is not None and said.images is None and said.video_seconds is None:
+        raise NotApplicable(
+            Message(
+                "{@image_size} is of {@images} and {@video_seconds}: add one. Got {size}.", size=shown(said.image_size)
+            ),
+            "image_size",
+            ("images", "video_seconds"),
+        )
+    if said.video_fps is not None and said.video_seconds is None:
+        raise NotApplicable(
+            Message("{@video_fps} is of {@video_seconds}: add it. Got {fps:g}.", fps=said.video_fps),
+            "video_fps",
+            ("video_seconds",),
+        )
 
 
 def images_asked(model: Model, images: int, text: str) -> Media:

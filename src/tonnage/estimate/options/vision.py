@@ -3,10 +3,10 @@
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.media import USUAL_SIZE
-from tonnage.estimate.media.asked import check_tower, has_tower, images_asked, with_video
+from tonnage.estimate.media.asked import check_owners, check_tower, has_tower, images_asked, with_video
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.rollout_options import generates
-from tonnage.kernel.errors import InvalidPlan, MissingDatum, NotApplicable, shown
+from tonnage.kernel.errors import InvalidPlan, MissingDatum, shown
 from tonnage.kernel.message import Message, listed
 from tonnage.ops import Convolution
 from tonnage.question.amounts import duration
@@ -34,7 +34,7 @@ def media_of(model: Model, o: TrainingOptions) -> Media | None:
 def vision_of(model: Model, length: int, method: str, o: TrainingOptions, q: Question) -> Vision:
     """What each sequence holds of images or of a video, checked against the model and the length of a sequence."""
     state = _state(model, method, o, q)
-    _check_owners(o)
+    check_owners(o)
     media = media_of(model, o)
     if media is None:
         return Vision(vision_tower=state)
@@ -59,24 +59,6 @@ def vision_of(model: Model, length: int, method: str, o: TrainingOptions, q: Que
         image_rows=items * seen.rows,
         vision_tower=state,
     )
-
-
-def _check_owners(o: TrainingOptions) -> None:
-    """Sizes and rates of what no sequence holds are refused."""
-    if o.image_size is not None and o.images is None and o.video_seconds is None:
-        raise NotApplicable(
-            Message(
-                "{@image_size} is of {@images} and {@video_seconds}: add one. Got {size}.", size=shown(o.image_size)
-            ),
-            "image_size",
-            ("images", "video_seconds"),
-        )
-    if o.video_fps is not None and o.video_seconds is None:
-        raise NotApplicable(
-            Message("{@video_fps} is of {@video_seconds}: add it. Got {fps:g}.", fps=o.video_fps),
-            "video_fps",
-            ("video_seconds",),
-        )
 
 
 def _check_room(media: Media, length: int, text: int) -> None:

@@ -78,7 +78,7 @@ def plan_page(document: Mapping[str, Any], best: Any, program: str, width: int) 
         verdict = document["plans"][0]
         add_bar(page, memory_parts(best.memory), verdict["usable_bytes"], best.band, peak_of(best.memory))
     elif document["nearest"]:
-        page.field("nearest", f"`{document['nearest']['text']}`")
+        page.command("nearest", document["nearest"]["text"])
     page.options("assumed", assumed(_inputs(document), ASSUMED_NAMES), fewer=FEWER_ASSUMED, drop=ASSUMED)
     page.field("search", _counts(document), drop=COUNTS)
     notes = [*document["warnings"]]

@@ -425,6 +425,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     halves: bool = False
     #: Its option that turns the weights into another type of 16 or 32 bits.
     dtype_flag: str = ""
+    #: Precisions of weights that are suggested where it does not fit, the mildest first.
+    narrower_weights: tuple[str, ...] = ("fp8", "int4")
     #: Precisions of weights that are suggested where it is too slow.
     faster_weights: tuple[str, ...] = ("fp8", "awq")
     #: A precision of the cache that a search tries beside the engine's own.

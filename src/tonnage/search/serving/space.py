@@ -70,7 +70,6 @@ class Prices:
 
 
 ENGINES = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "transformers")
-NARROWER = ("fp8", "awq")  # beside the checkpoint's own precision
 FOUR_BITS = ("nvfp4",)  # of accelerators that multiply them
 OF_FILES = ("q8_0", "q4_k_m")  # of llama.cpp
 BATCHED_TOKENS = (None, 2048, 16384)
@@ -159,7 +158,7 @@ def precisions(space: Space, chip: Accelerator, engine: str) -> tuple[str | None
     if not engine:  # no plan is valid there: the walk says why
         return (None,)
     runtime = _runtime(space, engine)
-    choices = OF_FILES if runtime.gguf else (*NARROWER, *(FOUR_BITS if "fp4" in chip.dense_flops else ()))
+    choices = OF_FILES if runtime.gguf else (*runtime.faster_weights, *(FOUR_BITS if "fp4" in chip.dense_flops else ()))
     return (None, *narrower_weights(space.model, None, runtime, chip, choices))
 
 

@@ -198,16 +198,6 @@ class Space:
         latter: who gives an option of one runtime means that runtime."""
         return frozenset({*self.vary, *(name for name in (*SIZES, *POLICIES) if getattr(self.options, name) is None)})
 
-    @cached_property
-    def has_companions(self) -> bool:
-        """Whether an option is given or varied that may not apply beside others: sizes and policies, which the search
-        tries itself, always do.
-        """
-        own = {*SIZES, *POLICIES, "runtime"}
-        plain = TrainingOptions()
-        given = (name for name in plain.__struct_fields__ if getattr(self.options, name) != getattr(plain, name))
-        return not own.issuperset((*given, *self.vary))
-
     def ask_plan(
         self, machine: Cluster, chosen: Mapping[str, Any], left_out: Refusals | None = None
     ) -> tuple[TrainingPlan, Refusals]:
