@@ -74,8 +74,8 @@ def test_experts_in_host_memory_are_refused_with_what_is_known():
 
 
 def test_every_tool_of_the_table_is_known_and_has_a_source():
-    assert {fields["name"] for fields in PRETRAINING_TOOLS} <= set(TOOLS)
-    assert all(len(fields["source"]) > 20 for fields in PRETRAINING_TOOLS)
+    assert {tool.name for tool in PRETRAINING_TOOLS} <= set(TOOLS)
+    assert all(len(tool.source) > 20 for tool in PRETRAINING_TOOLS)
 
 
 @every_row(

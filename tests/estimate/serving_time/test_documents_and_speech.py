@@ -232,3 +232,9 @@ def test_engines_of_too_few_rows_have_no_band():
     answer = encoded("whisper-large-v3", "a100-80gb", engine="transformers", audio_seconds="1h")
     one = encoded("whisper-large-v3", "a100-80gb", engine="openai-whisper", audio_seconds="1h")
     assert answer.band is UNSET and one.band[0] < one.per_second.value < one.band[1]
+
+
+def test_layers_of_an_encoder_on_several_accelerators_take_as_long_as_on_one():
+    """llama.cpp puts layers on all accelerators, which a document passes one after the other."""
+    one, eight = (tonnage.serve("bert-base-uncased", on, engine="llama.cpp", advice=False) for on in ("T4G", "8xT4G"))
+    assert eight.serving.encoded.per_second.value == pytest.approx(one.serving.encoded.per_second.value, rel=0.01)

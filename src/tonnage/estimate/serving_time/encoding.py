@@ -125,7 +125,9 @@ def _encoder(model: ByIdentity, plan: ServingPlan, cluster: ByIdentity, kind: st
         raise MissingDatum(
             "no source gives a bf16, fp16 or fp32 peak of {chip}: its times are unknown.", chip=chip.name
         )
-    (work,) = stage_works(model.thing, plan, tuple(chip.dense_flops), kv_bytes(plan), kind=kind)
+    # stages that llama.cpp puts on several accelerators run one after the other, as on one
+    whole_model = plan.with_fields(pipeline_parallel_size=1, chunk_layers=())
+    (work,) = stage_works(model.thing, whole_model, tuple(chip.dense_flops), kv_bytes(plan), kind=kind)
     heads = [op.heads for branch in found for block in branch.blocks for op in block.ops if hasattr(op, "heads")]
     return Encoder(
         work=work,
