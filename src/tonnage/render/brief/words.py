@@ -39,6 +39,7 @@ SAID = (
 # Notes that come first: an assumed input decides the figures (nobody published the acceptance of this model's drafts),
 # or the machine cannot meet one.
 DECISIVE = (
+    "acceptance {value:.2f} is {why}; there is one publication. {--acceptance} says that of your load.",
     (
         "acceptance {value:.2f} is {why}; publications differ from {low:.2f} to {high:.2f}. {--acceptance} says that "
         "of your load."
