@@ -21,7 +21,7 @@ from tonnage.render.brief.numbers import (
     with_band,
 )
 from tonnage.render.brief.read import model_shown
-from tonnage.render.brief.verdict import LIMITS, MoveState, exceeded, limited_band
+from tonnage.render.brief.verdict import LIMITS, MoveState, exceeded, limited_band, split_waits
 from tonnage.render.brief.words import (
     COST,
     ROOM,
@@ -339,16 +339,15 @@ NOTED = 0.03  # of an answer's time, from which a wait is said
 
 def _waits_of_split(serving: Mapping[str, Any]) -> list[str]:
     """What of TTFT is a wait for a prefill or a decode replica, where it is a good part of the answer's time."""
-    split, ttft, whole = serving.get("split"), serving.get("ttft_seconds"), serving.get("end_to_end_seconds")
-    if not split or not ttft or not whole:
+    waits = split_waits(serving)
+    if waits is None:
         return []
-    decode = split["decode_wait_seconds"]["value"]
-    prefill = ttft["value"] - decode - split["transfer_seconds"]["value"] - serving["ttft_seconds_alone"]["value"]
+    prefill, decode = waits
     texts = [
-        (prefill, say("TTFT has {time} of waiting for a prefill replica", time=seconds(max(prefill, 0)))),
+        (prefill, say("TTFT has {time} of waiting for a prefill replica", time=seconds(prefill))),
         (decode, say("TTFT has {time} of waiting for a decode replica", time=seconds(decode))),
     ]
-    return [text for wait, text in texts if wait > NOTED * whole["value"]]
+    return [text for wait, text in texts if wait > NOTED * serving["end_to_end_seconds"]["value"]]
 
 
 def _percentiles(serving: Mapping[str, Any]) -> list[str]:

@@ -273,8 +273,9 @@ TABLE = Options(
 COMPUTED = names("""
     model max-model-len dtype quantization kv-cache-dtype data-parallel-size data-parallel-size-local nnodes
     enable-expert-parallel enforce-eager cpu-offload-gb enable-lora max-loras max-lora-rank speculative-config
-    compilation-config hf-overrides rope-scaling rope-theta enable-eplb eplb-config kv-transfer-config optimization-level
-    config calculate-kv-scales enable-prefix-caching kv-offloading-size max-cpu-loras limit-mm-per-prompt
+    compilation-config hf-overrides rope-scaling rope-theta enable-eplb eplb-config kv-transfer-config
+    optimization-level config calculate-kv-scales enable-prefix-caching kv-offloading-size max-cpu-loras
+    limit-mm-per-prompt
 """)
 # Variables of the environment that change neither memory nor time, beside those that are known below.
 VARIABLES_IGNORED = names("""
