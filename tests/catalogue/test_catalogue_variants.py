@@ -190,3 +190,9 @@ def test_a_section_keeps_the_fields_that_a_variant_does_not_name_and_quantizatio
 def test_a_variant_that_says_nothing_new_or_names_no_alias_is_refused(tmp_path, variant, says):
     with pytest.raises(InvalidInput, match=re.escape(says)):
         load(put(tmp_path, MINE + variant))
+
+
+def test_a_short_name_starts_the_checkpoint_of_the_model_that_answers():
+    assert read("qwen2-audio-7b").place == "Qwen/Qwen2-Audio-7B-Instruct"
+    assert read("qwen2-vl-7b").place == "Qwen/Qwen2-VL-7B-Instruct"
+    assert read("llama-3.1-8b-instruct").place == "meta-llama/llama-3.1-8b-instruct"  # an alias of its own

@@ -144,6 +144,12 @@ def test_an_option_says_what_it_means(words, said):
     assert found.document.is_sure, keys(found, "not understood")
 
 
+def test_the_limit_of_images_and_the_balancing_of_experts_leave_the_verdict_sure():
+    found = read_command(f"{QWEN} --enable-eplb --limit-mm-data-per-request '{{\"image\": 4}}'")
+    assert found.document.is_sure
+    assert keys(found, "ignored") == {"enable-eplb", "limit-mm-data-per-request.image"}
+
+
 UNCLEAR = [
     ("--max-total-tokens 100000", "max-total-tokens"),
     ("--chunked-prefill-size -1", "chunked-prefill-size"),

@@ -78,7 +78,6 @@ GOLDEN = {
             "gpu_memory_utilization": 0.9,
             "on": "2xh100",
         },
-        unclear="limit-mm-per-prompt.image",
     ),
     "with_config.sh": Golden(
         on="h100",
@@ -90,7 +89,6 @@ GOLDEN = {
             "gpu_memory_utilization": 0.9,
             "on": "4xh100",
         },
-        unclear="limit-mm-per-prompt.image",
     ),
     "prefill_and_decode.sh": Golden(
         on="h100",
@@ -134,6 +132,9 @@ COMMANDS = [
     ("--max_model_len=4096", {"context": 4096}),
     ("-tp 2 -pp 2", {"tensor_parallel_size": 2, "pipeline_parallel_size": 2, "on": "4xh100"}),
     ("-dp 4", {"on": "4xh100"}),
+    ("--enable-eplb", {}),
+    ('--limit-mm-per-prompt \'{"image": {"count": 4, "width": 512, "height": 512}}\'', {}),
+    ("--limit-mm-per-prompt image=4", {}),
     ("--tensor-parallel-size 8 --nnodes 2 --node-rank 1", {"tensor_parallel_size": 8, "on": "2x4xh100"}),
     ("--dtype float16", {"weights": "fp16"}),
     ("--dtype auto", {}),
@@ -206,9 +207,7 @@ UNCLEAR = [
         "kv-transfer-config.kv_connector",
     ),
     ('--kv-transfer-config \'{"kv_role": "kv_producer"}\'', "kv-transfer-config.kv_role"),
-    ("--limit-mm-per-prompt '{\"image\": 4}'", "limit-mm-per-prompt.image"),
     ('--speculative-config \'{"method": "suffix", "num_speculative_tokens": 8}\'', "speculative-config.method"),
-    ("--enable-eplb", "enable-eplb"),
     ("another", "word 2"),
     ("--enforce-eagr", "enforce-eagr"),
 ]

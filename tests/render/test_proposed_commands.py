@@ -35,6 +35,13 @@ ASKED = (
     ("plan llama-3.1-8b --on 8xH100 --tokens 1B --deadline 30d --runtime fsdp2 --top 1", "next"),
     ("train llama-3.1-8b --on 4xA100 --objective distillation --teacher llama-3.1-70b", "next"),
     ("train qwen3-8b --on 8xH100 --runtime axolotl --lora-rank 32 --method lora", "next"),
+    ("serve gemma-3-12b --on rtx-4070-ti-super --engine koboldcpp --weights q4_k_m --context 8k", "next"),
+    ("serve mixtral-8x7b --on 8xH100 --engine vllm --weights fp8 --kv-cache fp8 --tensor-parallel-size 4", "next"),
+    ("serve qwen3-8b --on H100 --gpu-memory-utilization 0.8 --reserve 2GB --enforce-eager", "next"),
+    ("serve llama-3.1-70b --on 8xH100 --users 64 --ttft 300ms --tpot 18ms --kv-cache fp8 --engine vllm", "try"),
+    ("serve qwen3-32b --on rtx-4090 --users 4 --kv-cache fp8 --engine sglang --as-is", "next"),
+    ("serve bge-m3 --on l4 --engine vllm --gpu-memory-utilization 0.8", "next"),
+    ("plan qwen3-8b --serve --on H100 --engine sglang --kv-cache fp8 --users 8 --top 1", "next"),
 )
 # What is written by `tonnage export`, as its users name it.
 WRITTEN = (
@@ -48,7 +55,7 @@ WRITTEN = (
     "train qwen3-8b --on 8xH100 --runtime openrlhf --objective grpo",
 )
 # The verb's own, or what a change may move.
-ASIDE = {"--on", "--as-is", "--train", "--top", "--method", "--recompute", "--zero-stage"}
+ASIDE = {"--on", "--as-is", "--train", "--serve", "--top", "--method", "--recompute", "--zero-stage"}
 
 
 def run(words, capsys):
@@ -78,6 +85,18 @@ def test_a_proposed_command_keeps_what_was_asked_and_runs(asked, label, capsys, 
     status, document = run([*command, *fewest, "--json"], capsys)
     assert status in (0, 2, 3, 4)
     assert json.loads(document)["schema"] == "tonnage/2"
+
+
+def test_sizes_that_miss_a_target_are_searched_in_the_proposed_plan(capsys):
+    asked = "serve llama-3.1-70b --on 8xH100 --users 64 --ttft 300ms --tpot 20ms --tensor-parallel-size 4"
+    command = proposed(run(shlex.split(asked), capsys)[1], "try")
+    assert command[:2] == ["plan", "--serve"] and "--tensor-parallel-size" not in command
+
+
+def test_the_model_that_fits_is_asked_about_with_its_own_weights_and_engine(capsys):
+    words = shlex.split("serve gemma-3-12b --on rtx-4070-ti-super --engine koboldcpp --weights q4_k_m --context 8k")
+    status, text = run(proposed(run(words, capsys)[1], "next"), capsys)
+    assert status == 0 and text.startswith("1 user")
 
 
 @pytest.mark.parametrize("asked", WRITTEN)

@@ -79,6 +79,19 @@ def test_more_users_than_the_engine_runs_at_once_are_said_to_wait(text):
     assert "at once" not in text("serve llama-3.1-70b --on 8xh100 --users 64").splitlines()[0]
 
 
+def test_users_that_wait_for_a_prefill_replica_are_said_in_the_first_line(text):
+    words = "serve llama-3.1-8b --on 2x8xh100 --tp 1 --prefill-replicas 4 --input-tokens 4k --output-tokens 500"
+    full = " ".join(text(f"{words} --users 1000").split())
+    assert re.search(r"; \d+ of 1,000 users run at once, the others wait for a prefill replica llama-3.1-8b", full)
+    assert "at once" not in text(f"{words} --users 64")
+
+
+def test_the_cost_of_replicas_with_roles_outlasts_what_was_chosen_and_how_the_router_starts(text):
+    lines = text("serve deepseek-v3 --on 32x8xh100 --tp 8 --ep 8 --prefill-replicas 8 --users 4096", 80).splitlines()
+    assert len(lines) <= 24
+    assert any(line.startswith("cost") and "USD per million tokens" in line for line in lines)
+
+
 def test_targets_of_what_has_no_room_by_the_estimate_are_said_not_to_be_judged(text):
     lines = text("serve llama-3.1-8b --on l4 --users 1 --input 30k --output 1k --ttft 5s").splitlines()
     assert lines[0].endswith("; TTFT not judged: no room for one request by the estimate")

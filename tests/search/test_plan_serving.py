@@ -405,3 +405,9 @@ def test_several_precisions_and_engines_can_be_named():
 def test_names_of_a_search_are_taken_once():
     assert [machine.name for machine in named("h100, H100-SXM-80GB,8xh100")] == ["H100-SXM-80GB", "8xH100-SXM-80GB"]
     assert goal(ServingPlanOptions(vary="all")).vary == {"engine", "kv-cache", "batch", "disaggregation"}
+
+
+def test_copies_of_experts_are_in_plans_whose_ranks_share_experts():
+    found = tonnage.plan_serving("deepseek-v3", on="8xh200", concurrency=200, redundant_experts=32, top=3)
+    assert found.plans and all(plan.config.sizes.expert > 1 for plan in found.plans)
+    assert "--redundant-experts 32" in found.to_dict()["command"]

@@ -118,6 +118,8 @@ def hub_id(form: ModelFile, name: str) -> str:
     owner_in_name, _, wanted = toml_files.key(name).rpartition("/")
     if owner_in_name and owner_in_name not in OF_MODELSCOPE:
         return form.hub if toml_files.key(name) == toml_files.key(form.hub) else name
+    if form.name.startswith(f"{wanted}-"):  # qwen2-audio-7b for short is the instruct model, where that is described
+        return form.hub
     owner = toml_files.key(form.hub).rpartition("/")[0]
     return f"{owner}/{wanted}" if f"{owner}/{wanted}" in form.aliases and wanted != form.name else form.hub
 

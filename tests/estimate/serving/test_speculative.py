@@ -161,6 +161,12 @@ def test_the_answer_says_where_acceptance_is_from():
     assert (said.question["acceptance"].value, said.question["acceptance"].origin) == (0.5, "given")
 
 
+def test_a_method_with_one_publication_has_no_range_of_publications():
+    texts = [str(each) for each in ask("llama-3.3-70b", "4xh100", speculative="p-eagle").warnings]
+    assert any("there is one publication" in each for each in texts)
+    assert not any("publications differ" in each for each in texts)
+
+
 def test_the_range_of_publications_widens_the_band_of_tpot_alone():
     own = ask(speculative="eagle3")
     said = ask(speculative="eagle3", acceptance=own.question["acceptance"].value)

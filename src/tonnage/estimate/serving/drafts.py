@@ -107,6 +107,14 @@ def drafts(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime)
                 high=found.high,
             )
         )
+    elif not is_own and found.low == found.high:
+        q.warn(
+            Message(
+                "acceptance {value:.2f} is {why}; there is one publication. {--acceptance} says that of your load.",
+                value=found.value,
+                why=why,
+            )
+        )
     elif not is_own:
         q.warn(
             Message(

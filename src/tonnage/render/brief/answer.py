@@ -25,6 +25,7 @@ from tonnage.render.brief.verdict import first_fix, recommended_move, verdict_li
 from tonnage.render.brief.words import (
     ASSUMED,
     BETTER,
+    CHOSEN,
     FEWER_ASSUMED,
     FEWER_ROWS,
     LAUNCH_NOTE,
@@ -124,7 +125,7 @@ def _add_chosen(page: Page, document: Mapping[str, Any]) -> None:
             after=seconds(after["value"]),
             before=seconds(before),
         )
-    page.field("chosen", without)
+    page.field("chosen", without, drop=CHOSEN)
 
 
 def _add_better(page: Page, document: Mapping[str, Any]) -> None:

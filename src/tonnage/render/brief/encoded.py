@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tonnage.documents.question import ASKED
 from tonnage.kernel.units import money, significant
 from tonnage.language import say
 from tonnage.render.brief.layout import Page
 from tonnage.render.brief.numbers import count, many, seconds
-from tonnage.render.brief.words import COST, accelerator_of, given, rate_text, usd_per_hour, value_of
+from tonnage.render.brief.words import COST, accelerator_of, asked_again, given, rate_text, usd_per_hour, value_of
 
 Document = Mapping[str, Any]
 
@@ -155,7 +156,7 @@ def encoded_next(model: str, machine: str, question: Mapping[str, Any], found: M
     """The following question: how long a corpus takes; with one, every figure; how many machines do what comes, where
     it is more than these do.
     """
-    said = given(question, SAID)
+    said = given(question, SAID) + asked_again(question, ("advice", "as_is", "request_rate", *SAID), ASKED)
     if found.get("busy", {}).get("value", 0) >= 1:
         machines = ",".join(dict.fromkeys((accelerator_of(machine), *COMPARED)))
         return f"tonnage compare {model} --on {machines}{said} --request-rate {rate_text(question).replace(',', '')}"

@@ -21,13 +21,14 @@ from tonnage.render.brief.numbers import (
     with_band,
 )
 from tonnage.render.brief.read import model_shown
-from tonnage.render.brief.verdict import LIMITS, MoveState, exceeded, limited_band
+from tonnage.render.brief.verdict import LIMITS, MoveState, exceeded, limited_band, split_waits
 from tonnage.render.brief.words import (
     COST,
     ROOM,
     SOURCES,
     WAITS,
     accelerator_of,
+    asked_again,
     at_load,
     carbon_text,
     engine_tool_of,
@@ -338,16 +339,15 @@ NOTED = 0.03  # of an answer's time, from which a wait is said
 
 def _waits_of_split(serving: Mapping[str, Any]) -> list[str]:
     """What of TTFT is a wait for a prefill or a decode replica, where it is a good part of the answer's time."""
-    split, ttft, whole = serving.get("split"), serving.get("ttft_seconds"), serving.get("end_to_end_seconds")
-    if not split or not ttft or not whole:
+    waits = split_waits(serving)
+    if waits is None:
         return []
-    decode = split["decode_wait_seconds"]["value"]
-    prefill = ttft["value"] - decode - split["transfer_seconds"]["value"] - serving["ttft_seconds_alone"]["value"]
+    prefill, decode = waits
     texts = [
-        (prefill, say("TTFT has {time} of waiting for a prefill replica", time=seconds(max(prefill, 0)))),
+        (prefill, say("TTFT has {time} of waiting for a prefill replica", time=seconds(prefill))),
         (decode, say("TTFT has {time} of waiting for a decode replica", time=seconds(decode))),
     ]
-    return [text for wait, text in texts if wait > NOTED * whole["value"]]
+    return [text for wait, text in texts if wait > NOTED * serving["end_to_end_seconds"]["value"]]
 
 
 def _percentiles(serving: Mapping[str, Any]) -> list[str]:
@@ -429,9 +429,18 @@ def _makes_it_fit(verdict: Mapping[str, Any], move: Mapping[str, Any]) -> bool:
     return bool(high > usable >= move["needed_bytes"] * high / verdict["needed_bytes"])
 
 
-MEDIA = ("images", "image_size", "video_seconds", "video_fps", "audio_seconds")
-LENGTHS = ("context", "input_tokens", "output_tokens", *MEDIA, "cached_tokens", "cache_hit_rate", "spread")
-LOAD = ("concurrency", "request_rate", *LENGTHS[1:], "ttft", "tpot")
+LENGTHS = (
+    *("context", "input_tokens", "output_tokens", "images", "image_size", "video_seconds", "video_fps"),
+    *("audio_seconds", "cached_tokens", "cache_hit_rate", "spread"),
+)
+# What only an estimate takes: it says, or simulates, more than a search.
+ESTIMATED = ("advice", "as_is", "trace", "simulate", "num_requests", "seed")
+ARRIVALS = ("concurrency", "request_rate", "burstiness", "prefill_replicas")
+# What a search for another machine looks for by itself: how many accelerators there are, and what each of them does.
+SIZES = (
+    *("tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "attention_data_parallel_size"),
+    *("redundant_experts", "prefill_replicas", "max_num_seqs"),
+)
 
 
 def serving_next(document: Mapping[str, Any], *, fits: bool) -> str:
@@ -442,15 +451,17 @@ def serving_next(document: Mapping[str, Any], *, fits: bool) -> str:
         return encoded_next(model, machine, question, found)
     if encoded_load(question):
         return f"tonnage serve {model} --on {LARGE}{given(question, SAID)}"
-    load, vary = given(question, LOAD), ""
-    if "split" in document["serving"]:
-        vary = " --vary disaggregation"
-    elif fits and not document["verdict"].get("missed"):
-        if "tpot_seconds" not in document["serving"]:
-            return f"tonnage plan --serve {model} --on {accelerator_of(machine)}{load}"
+    is_met = fits and not document["verdict"].get("missed")
+    split = "split" in document["serving"]
+    if is_met and not split and "tpot_seconds" in document["serving"]:
         context = value_of(question, "context")
-        length = given(question, LENGTHS) or (f" {flag('context', context)}" if context else "")
-        return f"tonnage max users {model} --on {machine}{length}{given(question, ('ttft', 'tpot'))}"
-    if "--users" not in load and "--request-rate" not in load:
-        load = f" --users {value_of(question, 'concurrency', 1)}{load}"
-    return f"tonnage plan --serve {model} --on {accelerator_of(machine)}{vary}{load}"
+        options = asked_again(question, (*ESTIMATED, *ARRIVALS))
+        if context and not given(question, LENGTHS):
+            options = f" {flag('context', context)}{options}"
+        return f"tonnage max users {model} --on {machine}{options}"
+    left_out = (*ESTIMATED, "percentile", *(("prefill_replicas",) if is_met and not split else SIZES))
+    options = asked_again(question, left_out, ASKED)
+    if not given(question, ("concurrency", "request_rate"), ASKED):
+        options = f" {flag('concurrency', value_of(question, 'concurrency', 1))}{options}"
+    vary = " --vary disaggregation" if split else ""
+    return f"tonnage plan --serve {model} --on {accelerator_of(machine)}{vary}{options}"

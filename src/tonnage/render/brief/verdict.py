@@ -11,7 +11,7 @@ from tonnage.language import say, worded
 from tonnage.render.brief.encoded import encoded_of, encoded_result, overload_of
 from tonnage.render.brief.numbers import count, gib, percent, seconds, seconds_unit, target
 from tonnage.render.brief.run import limits_kept, missed_text
-from tonnage.render.brief.words import CHIPS, accelerators_in, at_load, flag, flags_of, rate_text, value_of
+from tonnage.render.brief.words import CHIPS, accelerators_in, at_load, flag, flags_of, rate_text, users_text, value_of
 from tonnage.render.tone import Tone, Toned
 from tonnage.runtimes import serving_runtime
 
@@ -19,6 +19,7 @@ MOST_KEYS = 3  # that were not understood, in the first line
 MAX_OPTION = 44  # characters of a change in the first line
 _PIECE = re.compile(r", | (?=-)")  # between the options, or the keys, of a change
 FOLLOWING = ("data_parallel_size", "num_microbatches")  # follow from a larger machine and the batch
+WAITING = 0.1  # of an answer's time: a longer wait for a replica is said in the first line
 MUCH_LARGER = 4  # times the accelerators that were asked about: hardly an answer to who has these
 MoveState = Literal["met", "tight", "missed"]  # how a suggestion stands with the targets
 LIMITS = (("ttft", "TTFT"), ("tpot", "TPOT"))
@@ -124,9 +125,30 @@ def _queued(document: Mapping[str, Any]) -> str:
     """How many of the users run at once, where memory holds all of these and the engine lets the others wait."""
     serving, question = document.get("serving", {}), document["question"]
     held, users = serving.get("concurrency"), value_of(question, "concurrency") or 0
+    if waits := split_waits(serving):
+        share = sum(waits) / serving["end_to_end_seconds"]["value"]
+        if not users or share < WAITING:
+            return ""
+        running = count(max(round(users * (1 - share)), 1))  # Little's law: of a user's time, the share without a wait
+        what = {"running": running, "users": users_text(users)}
+        if waits[0] > waits[1]:
+            return say("{running} of {users} run at once, the others wait for a prefill replica", **what)
+        return say("{running} of {users} run at once, the others wait for a decode replica", **what)
     if not held or not 1 <= held["value"] < users or "split" in serving:
         return ""
     return say("{held} of {users} users run at once", held=count(held["value"]), users=count(users))
+
+
+def split_waits(serving: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Seconds of TTFT in which a request waits for a prefill and for a decode replica; None where none are apart, or
+    the queue grows without end.
+    """
+    split, ttft = serving.get("split"), serving.get("ttft_seconds")
+    if not split or not ttft or not serving.get("end_to_end_seconds"):
+        return None
+    decode = float(split["decode_wait_seconds"]["value"])
+    alone, transfer = serving["ttft_seconds_alone"]["value"], split["transfer_seconds"]["value"]
+    return max(ttft["value"] - decode - transfer - alone, 0.0), decode
 
 
 def made_for_text(tokens: int) -> str:

@@ -39,6 +39,7 @@ SAID = (
 # Notes that come first: an assumed input decides the figures (nobody published the acceptance of this model's drafts),
 # or the machine cannot meet one.
 DECISIVE = (
+    "acceptance {value:.2f} is {why}; there is one publication. {--acceptance} says that of your load.",
     (
         "acceptance {value:.2f} is {why}; publications differ from {low:.2f} to {high:.2f}. {--acceptance} says that "
         "of your load."
@@ -56,7 +57,7 @@ DECISIVE = (
 FEWER_ROWS, MORE_NOTES, FEWER_ASSUMED, TWO_FIXES, PLAN_NOTE, NEXT = 88, 85, 80, 75, 72, 70
 PROGRAM, NOTE, THREE_ROWS, ASSUMED, ONE_FIX, ONE_ROW, BETTER, ROOM, COUNTS = 65, 60, 55, 50, 45, 42, 40, 30, 20
 LAUNCH_NOTE, COST = 20, 10
-ROUTER, SOURCES, WAITS = COST - 5, COST + 5, LAUNCH_NOTE + 2
+ROUTER, SOURCES, WAITS, CHOSEN = COST - 5, COST + 5, LAUNCH_NOTE + 2, COST + 2
 DECISIVE_NOTE = ROOM + 5
 
 Question = Mapping[str, Mapping[str, Any]]

@@ -2,6 +2,8 @@
 nothing is lost by it.
 """
 
+from msgspec.structs import replace
+
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.serving.memory import serving_memory
 from tonnage.estimate.serving.plans import serving_plan
@@ -54,7 +56,7 @@ class Bounds:
 
     def _read_weight_bytes(self, config: Config) -> tuple[float, float]:
         chip = config.kind.machine.accelerator
-        alone = config._replace(sizes=Sizes(1, 1, 1, 1)).options(self.space)
+        alone = replace(config._replace(sizes=Sizes(1, 1, 1, 1)).options(self.space), redundant_experts=None)
         cluster = config.kind.machine.of(1, 1)
         plan = serving_plan(self.space.model, cluster, alone, Question())
         (rank,) = serving_memory(self.space.model, plan, chip).ranks

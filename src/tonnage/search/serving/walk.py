@@ -171,8 +171,9 @@ class Search:
     def _resolved(self, kind: Kind) -> str | None:
         """The engine that runs it on one accelerator; None where none does, whatever the sizes."""
         config = Config(kind, "", "", Sizes(1, 1, 1, 1), Batch(None, None))
+        options = replace(config.options(self.space), redundant_experts=None)  # copies need ranks that share experts
         try:
-            return serving_plan(self.space.model, kind.machine.of(1, 1), config.options(self.space), Question()).engine
+            return serving_plan(self.space.model, kind.machine.of(1, 1), options, Question()).engine
         except TonnageError as error:
             self.refused = self.refused or error
             return None

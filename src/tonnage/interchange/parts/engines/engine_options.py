@@ -17,6 +17,8 @@ from tonnage.spelling import Tool, tools
 
 THOUSANDS: Mapping[str, int] = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}
 NO_OPTION = "not estimated yet"
+MOVED = "weights that move between ranks are not timed"
+LIMITED = "a limit: images, video_seconds and audio_seconds say what each request holds"
 KERNELS = "its kernels take other times than those that are estimated"
 
 

@@ -235,14 +235,14 @@ HARMLESS = {
     "dllm-fdfo": (("true",), NO_OPTION),
     "watermark-context-window": (("4",), NO_OPTION),
 }
-MULTIMODAL = "images and sounds are not estimated yet, only the weights of their towers"
+MULTIMODAL = "how the towers of images and sounds run is not read"
 GRAPHS = "graphs are counted for the engine's own sizes"
 OVERLAP = "parts of a batch that overlap are not timed"
 UNSURE = {
     **dict.fromkeys(
         names("""
         encoder-only language-only language-model-only enable-multimodal mm-attention-backend mm-process-config
-        mm-enable-dp-encoder enable-prefix-mm-cache limit-mm-data-per-request enable-mm-global-cache
+        mm-enable-dp-encoder enable-prefix-mm-cache enable-mm-global-cache
         mm-feature-transport keep-mm-feature-on-device encoder-urls encoder-register-urls
         enable-adaptive-dispatch-to-encoder mm-max-concurrent-calls mm-per-request-timeout
         enable-precise-embedding-interpolation
@@ -307,7 +307,7 @@ UNSURE = {
         enable-memory-saver enable-weights-cpu-backup enable-draft-weights-cpu-backup enable-return-hidden-states
         return-hidden-states-mode enable-return-aux-hidden-states return-aux-hidden-state-layer-ids
         enable-return-routed-experts enable-return-indexer-topk enable-mis enable-watermark watermark-config
-        enable-eplb elastic-ep-backend enable-elastic-expert-backup elastic-ep-join-mode enable-paged-experts
+        elastic-ep-backend enable-elastic-expert-backup elastic-ep-join-mode enable-paged-experts
         paged-experts-num-resident kt-weight-path kt-cpuinfer kt-num-gpu-experts
         ple-offload-embedding ple-offload-dir dllm-algorithm dllm-algorithm-config experts-shared-outer-loras
         lora-use-virtual-experts forward-hooks mlx-enable-sampling decoupled-spec-bind-endpoint
@@ -340,6 +340,7 @@ COMPUTED = names("""
     enable-dp-attention enable-ep-moe enable-deepep-moe disable-cuda-graph chunked-prefill-size cpu-offload-gb
     enable-lora max-loras-per-batch max-lora-rank speculative-algorithm speculative-draft-model-path
     speculative-num-steps speculative-num-draft-tokens json-model-override-args disaggregation-mode max-loaded-loras
+    enable-eplb limit-mm-data-per-request
 """)
 VARIABLES_IGNORED = names("""
     SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN SGLANG_USE_MODELSCOPE SGLANG_TORCH_PROFILER_DIR SGLANG_HOST_IP

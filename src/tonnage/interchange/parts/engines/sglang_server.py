@@ -5,6 +5,8 @@ from typing import Any
 
 from tonnage.interchange.parts.engines import sglang_options
 from tonnage.interchange.parts.engines.engine_options import (
+    LIMITED,
+    MOVED,
     Options,
     check_even,
     count,
@@ -162,6 +164,8 @@ def _experts(r: Reading, ranks: int) -> None:
     if count(r, "ep-num-redundant-experts", 0, 0):
         r.put("redundant_experts", count(r, "ep-num-redundant-experts", 0, 0), "ep-num-redundant-experts")
     r.ignore(["enable-ep-moe", "enable-deepep-moe", "ep-num-redundant-experts"])
+    r.ignore(["enable-eplb"], why=MOVED)
+    r.ignore(["limit-mm-data-per-request", "limit-mm-data-per-request."], why=LIMITED)
 
 
 def _memory(r: Reading) -> None:

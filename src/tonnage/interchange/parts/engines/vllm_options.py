@@ -121,7 +121,7 @@ IGNORED = names("""
     enable-ep-weight-filter expert-placement-strategy disable-nccl-for-dp-synchronization
 """)
 # option -> values that change nothing, and why others may change something
-MULTIMODAL = "images and sounds are not estimated yet, only the weights of their towers"
+MULTIMODAL = "how the towers of images and sounds run is not read"
 HARMLESS = {
     "runner": (("auto", "generate"), "a model that pools is not estimated"),
     "task": (("auto", "generate"), "a model that pools is not estimated"),
@@ -188,7 +188,7 @@ HARMLESS = {
     "model-weights": (("",), "weights from another place than the config"),
 }
 UNSURE = {
-    **dict.fromkeys(("limit-mm-per-prompt", "enable-mm-embeds", "skip-mm-profiling", "mm-encoder-only"), MULTIMODAL),
+    **dict.fromkeys(("enable-mm-embeds", "skip-mm-profiling", "mm-encoder-only"), MULTIMODAL),
     **dict.fromkeys(("video-pruning-rate", "disable-chunked-mm-input", "mm-encoder-attn-backend"), MULTIMODAL),
     **dict.fromkeys(("mm-encoder-attn-dtype", "mm-encoder-fp8-scale-path"), MULTIMODAL),
     **dict.fromkeys(("mm-encoder-fp8-scale-save-path", "enable-tower-connector-lora"), MULTIMODAL),
@@ -202,7 +202,6 @@ UNSURE = {
     "disable-cascade-attn": KERNELS,
     "disable-custom-all-reduce": "exchanges are timed as with the custom all-reduce",
     "enable-dbo": "two micro-batches that overlap are not timed",
-    "enable-eplb": "weights that move between ranks are not timed",
     "enable-elastic-ep": NO_OPTION,
     "enable-hc-sp": NO_OPTION,
     "enable-batch-sharded-sampling": NO_OPTION,
@@ -274,8 +273,9 @@ TABLE = Options(
 COMPUTED = names("""
     model max-model-len dtype quantization kv-cache-dtype data-parallel-size data-parallel-size-local nnodes
     enable-expert-parallel enforce-eager cpu-offload-gb enable-lora max-loras max-lora-rank speculative-config
-    compilation-config hf-overrides rope-scaling rope-theta eplb-config kv-transfer-config optimization-level config
-    calculate-kv-scales enable-prefix-caching kv-offloading-size max-cpu-loras
+    compilation-config hf-overrides rope-scaling rope-theta enable-eplb eplb-config kv-transfer-config
+    optimization-level config calculate-kv-scales enable-prefix-caching kv-offloading-size max-cpu-loras
+    limit-mm-per-prompt
 """)
 # Variables of the environment that change neither memory nor time, beside those that are known below.
 VARIABLES_IGNORED = names("""

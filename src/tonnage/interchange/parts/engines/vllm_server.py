@@ -5,6 +5,8 @@ from typing import Any
 
 from tonnage.interchange.parts.engines import vllm_options
 from tonnage.interchange.parts.engines.engine_options import (
+    LIMITED,
+    MOVED,
     NO_OPTION,
     Options,
     check_even,
@@ -135,6 +137,7 @@ def read(r: Reading, more: Options | None = None) -> Size:
     _compilation(r)
     put_overrides(r, "hf-overrides")
     r.ignore(["rope-theta", "rope-scaling", "rope-scaling."], why="positions take no memory")
+    r.ignore(["limit-mm-per-prompt", "limit-mm-per-prompt."], why=LIMITED)
     _variables(r)
     _transfer(r)
     if more is not None:
@@ -205,6 +208,7 @@ def _redundant(r: Reading) -> None:
         else:
             r.ignore([key])
     r.ignore(["eplb-config"])
+    r.ignore(["enable-eplb"], why=MOVED)
 
 
 def _memory(r: Reading) -> None:
