@@ -176,7 +176,7 @@ def test_a_tier_smaller_than_its_users_is_said_on_the_first_screen(capsys, monke
 
 WIDE = (
     "serve deepseek-v3 --on 8x8xh100 --attention-data-parallel-size 8 --expert-parallel-size 8 --prefill-replicas 4 "
-    "--tensor-parallel-size 1 --users 512 --input-tokens 4000 --output-tokens 500 --ttft 2s --tpot 50ms --weights awq"
+    "--tensor-parallel-size 1 --users 64 --input-tokens 4000 --output-tokens 500 --ttft 8s --tpot 50ms --weights awq"
 )
 
 

@@ -131,8 +131,10 @@ def test_a_published_length_is_the_length_of_a_pass():
 
 def test_a_chain_is_accepted_for_less_than_a_tree():
     assert 0.6 < CHAIN_SHARE < 0.8
-    (fact,) = (fact for fact in method("eagle3").fact if fact.tree)
-    assert tokens_per_pass.evaluate(n_draft=8, p_take=share(fact, 8)) < fact.lengths["8"]
+    for fact in (fact for fact in method("medusa").fact if fact.tree):
+        for tokens, length in fact.lengths.items():
+            number = int(tokens)
+            assert tokens_per_pass.evaluate(n_draft=number, p_take=share(fact, number)) < length
 
 
 def test_acceptance_is_the_models_own_else_its_familys_else_the_methods():
@@ -175,7 +177,7 @@ def test_the_range_of_publications_widens_the_band_of_tpot_alone():
         low, high = getattr(answer.serving, name)
         return high / low
 
-    assert width(own, "tpot_band") > 1.1 * width(said, "tpot_band")
+    assert width(own, "tpot_band") > 1.05 * width(said, "tpot_band")
     assert width(own, "ttft_band") == pytest.approx(width(said, "ttft_band"), rel=1e-3)
 
 
