@@ -36,13 +36,13 @@ class RunOfTool(Struct, frozen=True):
 
 def runtime_named(options: TrainingOptions) -> str | None:
     """The runtime that is asked for: of a tool, that which it runs on."""
-    tool = _tool(options)
+    tool = tool_of(options)
     return options.runtime if tool is None else runtime_of(tool, options)
 
 
 def run_of_tool(model: Model, cluster: Cluster, options: TrainingOptions) -> RunOfTool | None:
     """The run on the tool's runtime; None where no tool is named. MissingDatum of a tool that is not estimated."""
-    tool = _tool(options)
+    tool = tool_of(options)
     if tool is None:
         return None
     if tool.refusal:
@@ -95,7 +95,7 @@ def divided(cluster: Cluster, o: TrainingOptions) -> tuple[Cluster, TrainingOpti
     """
     if o.rollout_accelerators is not None or cluster.size < 2 or not generates(o.objective or "sft"):
         return cluster, o
-    tool = _tool(o)
+    tool = tool_of(o)
     if not o.async_steps and not (tool and tool.generates_apart):
         return cluster, o
     if (o.rollout_engine or usual_engine(o.objective or "")) == OWN_GENERATE:
@@ -187,7 +187,8 @@ def tool_notes(run: RunOfTool, runtime: str) -> list[str]:
     return [differs, sentence] if run.tool.differs else [sentence]
 
 
-def _tool(options: TrainingOptions) -> Tool | None:
+def tool_of(options: TrainingOptions) -> Tool | None:
+    """The tool that the options name in place of a runtime; None where they name none."""
     name = options.runtime
     return None if name is None or has_training_runtime(name) else tool_named(name)
 

@@ -69,9 +69,17 @@ def rows_of_step(o: TrainingOptions) -> int:
     objective = o.objective or "sft"
     if not generates(objective) or o.prompts_per_step is None:
         return 0
-    if objective == "online-dpo":  # a pair of completions is a row
-        return o.prompts_per_step
-    return o.prompts_per_step * (o.num_generations or GENERATIONS[objective])
+    return o.prompts_per_step * rows_of_prompt(objective, o.num_generations or GENERATIONS[objective])
+
+
+def rows_of_prompt(objective: str, completions: int) -> int:
+    """Rows of the global batch that a prompt's completions make: a pair of them is a row of online-dpo."""
+    return 1 if objective == "online-dpo" else completions
+
+
+def prompts_of(batch: int, rows: int) -> int:
+    """Prompts of a step whose completions make one global batch. `rows`: of a prompt."""
+    return max(batch // rows, 1)
 
 
 def usual_prompt(sequence_length: int) -> int:
@@ -138,7 +146,7 @@ def rollout_of(
     engine = q.take("rollout_engine", o.rollout_engine, usual_engine(objective), "default", why)
     served = rollout_engine(engine)
     completions = _completions(objective, o, q)
-    rows = 1 if objective == "online-dpo" else completions
+    rows = rows_of_prompt(objective, completions)
     prompts = _prompts(global_batch, rows, o, q)
     prompt, longest, mean = _lengths(sequence_length - media, o, q)
     alike = mean == longest
@@ -287,7 +295,7 @@ def _prompts(global_batch: int, rows: int, o: TrainingOptions, q: Question) -> i
                 global_batch=global_batch,
                 rows=rows,
             )
-        prompts = max(global_batch // rows, 1)
+        prompts = prompts_of(global_batch, rows)
         return int(q.put("prompts_per_step", prompts, "default", "global batch / num_generations: one update a step"))
     total = o.prompts_per_step * rows
     if total % global_batch:
