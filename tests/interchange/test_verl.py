@@ -252,6 +252,10 @@ def test_rloo_and_dapo_are_written_as_settings_of_verl_that_need_as_much(objecti
         ({"objective": "grpo", "recompute": "selective"}, "every layer or none"),
         ({"objective": "grpo", "optimizer": "lion"}, "adamw"),
         ({"objective": "grpo", "runtime": "deepspeed"}, "fsdp2"),
+        (
+            {"objective": "grpo", "tensor_parallel_size": 2, "sequence_parallel": False},
+            "has no tensor_parallel_size",
+        ),
     ],
 )
 def test_what_verl_has_no_words_for_is_refused(options, message):

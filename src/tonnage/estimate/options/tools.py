@@ -10,7 +10,7 @@ from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question, own_of
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.rollout_options import OWN_GENERATE, generates, usual_engine
-from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, shown
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.kernel.registry import letters_of
 from tonnage.question.amounts import duration
@@ -47,6 +47,8 @@ def run_of_tool(model: Model, cluster: Cluster, options: TrainingOptions) -> Run
         return None
     if tool.refusal:
         raise runtime_needed(tool)
+    for lacking in tool.lacks:
+        check_lacking(tool, lacking, getattr(options, lacking))
     name = runtime_of(tool, options)
     several = training_runtime(name).on_several
     on = several.runtime if several is not None and cluster.size > 1 else name
@@ -55,6 +57,22 @@ def run_of_tool(model: Model, cluster: Cluster, options: TrainingOptions) -> Run
     own = {option: value for option, value in defaults.items() if getattr(options, option) is None}
     shrunk = {"image_size": size} if (size := _shrunk(tool, options)) else {}
     return RunOfTool(tool, replace(options, **own, **shrunk, runtime=name), own)
+
+
+def check_lacking(tool: Tool, name: str, size: int | None) -> None:
+    """InvalidPlan where a size is asked for that the tool lacks."""
+    if size in (None, 1):
+        return
+    raise InvalidPlan(
+        "{tool} has no {option} on {runtime}: it must be 1. Got {size}. Its sizes are of {source}. Nearest: {@runtime} "
+        "{nearest}.",
+        tool=tool.title,
+        option=option_name(name),
+        runtime=tool.runtime,
+        size=size,
+        source=tool.lacks_source,
+        nearest=tool.lacks_nearest,
+    )
 
 
 def _without_version(tool: Tool, runtime: str, o: TrainingOptions) -> TrainingOptions:

@@ -111,6 +111,11 @@ class Tool(NamedTool, frozen=True, kw_only=True):
     rollout_options: tuple[tuple[str, Any], ...] = ()
     #: Whether its engine has accelerators of its own by default, half of the machine here.
     generates_apart: bool = False
+    #: Sizes of parallelism that its runtime has and it does not.
+    lacks: tuple[str, ...] = ()
+    #: Where its own sizes stand, and the runtime that is nearest where one that it lacks is asked for.
+    lacks_source: str = ""
+    lacks_nearest: str = ""
     #: What is known of it and what is not; it is refused.
     refusal: str = ""
     #: Runtimes that are nearest to a refused one.

@@ -3,10 +3,12 @@
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from tonnage.estimate.options.tools import check_lacking
 from tonnage.estimate.step.objective import BETA
 from tonnage.interchange.parts.verl.values import ACTOR, FSDP, MODEL, REF, ROLLOUT
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, listed
+from tonnage.runtimes.parts.rl_tools import VERL
 
 if TYPE_CHECKING:
     from tonnage.interchange.planned_run import PlannedRun
@@ -74,6 +76,8 @@ def write(w: PlannedRun) -> str:
             runtime=plan.runtime,
             code=plan.model_code,
         )
+    for name in VERL.lacks:
+        check_lacking(VERL, name, int(plan.field(name)))
     if plan.rollout.rollout_accelerators:
         raise InvalidInput(
             "veRL is written with an engine on the accelerators that train. Got {apart} that generate apart.",
