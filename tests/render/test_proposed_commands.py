@@ -14,7 +14,7 @@ from tonnage.runtimes.parts.tools import TOOLS
 ASKED = (
     ("train qwen3-8b --on 4xH100 --objective grpo", "next"),
     (
-        "train qwen3-8b --on 8xH100 --objective grpo --tokens 1B --deadline 3d --micro-batch-size 1 --recompute full",
+        "train qwen3-8b --on 8xH100 --objective grpo --tokens 1B --deadline 12h --micro-batch-size 1 --recompute full",
         "try",
     ),
     ("train qwen3-8b --on 4xH100 --objective dpo --micro-batch-size 2", "next"),
