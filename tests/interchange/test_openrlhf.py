@@ -197,9 +197,22 @@ def test_what_is_written_is_read_as_the_same_plan(question):
 
 
 @pytest.mark.parametrize(
+    ("objective", "words"),
+    [
+        ("rloo", ("estimator rloo", "init_coef 0.05")),
+        ("dapo", ("estimator group_norm", "init_coef 0", "dynamic_filtering_enable", "eps_clip_low_high 0.2 0.27")),
+    ],
+)
+def test_rloo_and_dapo_are_written_as_settings_of_openrlhf(objective, words):
+    question = {"model": "llama-3.1-8b", "on": "8xh100", "objective": objective, "runtime": "openrlhf"}
+    text = export("openrlhf", "train", question).text
+    assert all(word in text for word in words)
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "grpo or ppo"),
+        ({}, "grpo, dapo, rloo or ppo"),
         ({"objective": "grpo", "runtime": "fsdp2"}, "deepspeed"),
         ({"objective": "grpo", "recompute": "selective"}, "every layer or none"),
         ({"objective": "grpo", "optimizer": "adamw-8bit"}, "adamw"),

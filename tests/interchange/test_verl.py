@@ -228,13 +228,34 @@ def test_what_is_written_is_read_as_the_same_plan(question):
 
 
 @pytest.mark.parametrize(
+    ("objective", "lines"),
+    [
+        ("rloo", ("adv_estimator=rloo", "use_kl_loss=True", "kl_loss_coef=0.05")),
+        ("dapo", ("adv_estimator=grpo", "clip_ratio_high=0.28", "recipe dapo alone")),
+    ],
+)
+def test_rloo_and_dapo_are_written_as_settings_of_verl_that_need_as_much(objective, lines):
+    question = f"qwen3-8b --on 8xh100 --objective {objective} --gbs 256 --seq 3072 --recompute full"
+    asked = {**question_of(question), "runtime": "fsdp2"}
+    text = export("verl", "train", asked).text
+    assert all(line in text for line in lines)
+    first, second, found = round_trip("verl", asked)
+    assert found.document.is_sure
+    assert first.memory.value == second.memory.value
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "grpo or ppo"),
+        ({}, "grpo, dapo, rloo or ppo"),
         ({"objective": "grpo", "precision": "fp16-mixed"}, "bf16"),
         ({"objective": "grpo", "recompute": "selective"}, "every layer or none"),
         ({"objective": "grpo", "optimizer": "lion"}, "adamw"),
         ({"objective": "grpo", "runtime": "deepspeed"}, "fsdp2"),
+        (
+            {"objective": "grpo", "tensor_parallel_size": 2, "sequence_parallel": False},
+            "has no tensor_parallel_size",
+        ),
     ],
 )
 def test_what_verl_has_no_words_for_is_refused(options, message):

@@ -8,12 +8,13 @@ import pytest
 import tonnage.cli
 from tonnage.interchange.formats import formats
 from tonnage.runtimes import training_runtime, training_runtimes
+from tonnage.runtimes.parts.tool import WRITTEN_OBJECTIVES
 from tonnage.runtimes.parts.tools import TOOLS
 
 ASKED = (
     ("train qwen3-8b --on 4xH100 --objective grpo", "next"),
     (
-        "train qwen3-8b --on 8xH100 --objective grpo --tokens 1B --deadline 3d --micro-batch-size 1 --recompute full",
+        "train qwen3-8b --on 8xH100 --objective grpo --tokens 1B --deadline 12h --micro-batch-size 1 --recompute full",
         "try",
     ),
     ("train qwen3-8b --on 4xH100 --objective dpo --micro-batch-size 2", "next"),
@@ -122,3 +123,13 @@ def test_what_is_proposed_for_a_missed_deadline_meets_it(capsys):
     _, text = run(shlex.split("train llama-3.1-8b --on 8xH100 --tokens 1T --deadline 30d"), capsys)
     status, text = run(proposed(text, "try"), capsys)
     assert status == 0 and "meets the deadline" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("tool", [*WRITTEN_OBJECTIVES, "deepspeed"])
+def test_a_run_says_how_it_starts_where_its_objective_is_written_and_nowhere_else(tool, capsys):
+    for objective in ("sft", "dpo", "online-dpo", "grpo", "dapo", "rloo", "ppo"):
+        words = ["train", "qwen3-0.6b", "--on", "8xH100", "--runtime", tool, "--objective", objective]
+        _, text = run(words, capsys)
+        is_written = tonnage.cli.main(["export", tool, *words]) == 0
+        capsys.readouterr()
+        assert ("\nstart " in text) == is_written, objective

@@ -130,3 +130,12 @@ def test_a_search_of_a_tool_whose_steps_overlap_tries_engines_of_their_own_alone
     plans = tonnage.plan_training(MODEL, "4xh100", runtime="areal", **asked).plans
     assert plans and all(plan.answer.question["rollout_accelerators"].value > 0 for plan in plans)
     assert {plan.answer.question["async_steps"].value for plan in plans} == {2}
+
+
+def test_a_step_whose_prompts_nobody_says_has_about_1_024_completions_of_whole_prompts():
+    for on, completions, prompts in (("8xh100", 8, 128), ("8xh100", 16, 64), ("3x8xh100", 7, 144), ("h100", 8, 128)):
+        assert value(train(None, on=on, num_generations=completions), "prompts_per_step") == prompts
+    assert value(train("ms-swift"), "prompts_per_step") == 2  # its own 16 sequences a step
+    assert value(train(None, num_microbatches=2), "prompts_per_step") == 2
+    assert value(train(None, global_batch_size=64), "prompts_per_step") == 8
+    assert value(train(None, prompts_per_step=4), "prompts_per_step") == 4

@@ -127,7 +127,7 @@ class TrainOptions(TypedDict, total=False):
     """
     prompts_per_step: int | None
     """prompts of one step of reinforcement learning; with their completions they are one or more global batches
-    [prompts]; default: global batch / completions
+    [prompts]; default: global batch / completions; without a batch about 1,024 completions
     """
     num_generations: int | None
     """completions of one prompt (grpo, rloo, dapo, ppo) [completions]; default: 8 with grpo and dapo, 2 with rloo

@@ -134,6 +134,13 @@ def test_a_video_of_a_sequence_that_is_trained_on_is_among_its_tokens():
         tonnage.train(VLM, on="8xh100", sequence_length=4096, **asked)
 
 
+def test_images_that_leave_no_text_name_the_shortest_sequence_that_holds_them():
+    asked = {"on": "8xh100", "images": 4, "advice": False, "as_is": True}
+    with pytest.raises(InvalidPlan, match="Nearest: 1, or a longer sequence_length, from 10,249 on"):
+        tonnage.train("internvl3-8b", **asked)
+    assert tonnage.train("internvl3-8b", **asked, sequence_length=10_249).question["images"].value == 4
+
+
 @every_row(
     "options, error, words",
     [

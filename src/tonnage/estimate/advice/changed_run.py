@@ -21,15 +21,18 @@ from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.plan.schedule import schedule_takes_microbatches
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.run.larger_machines import Machines
+from tonnage.estimate.step.rollout_options import prompts_of, rows_of_prompt
 from tonnage.estimate.step_time.time import Timing, timing_of
 from tonnage.formulas.time import tokens_per_second
 from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.polynomial import Polynomial
-from tonnage.runtimes import PEFT_CODE, USUAL_ON_SEVERAL, training_runtime
+from tonnage.runtimes import PEFT_CODE, USUAL_ON_SEVERAL, has_training_runtime, training_runtime
+from tonnage.runtimes.parts.tool import Tool
 from tonnage.spec import Cluster, TrainingPlan
 
 # What follows from other choices unless it is said: a move says it wherever it moves.
 DERIVED = ("data_parallel_size", "num_microbatches")
+OF_TOOL = ("runtime", "runtime_version", "model_code")  # which a tool's name says
 FIELDS = tuple(name for name in TrainingOptions.__struct_fields__ if name in TrainingPlan.field_names())
 
 
@@ -105,8 +108,19 @@ class RunChanges:
         self._settled: dict[Planned, ChangedRun | None] = {}
         self._asked: dict[frozenset[tuple[str, Any]], ChangedRun | None] = {}
         self.machines = Machines(cluster)
-        self.become = must_become(self.plan, options, widest)
+        self.tool = _tool_of(options)
+        self.sharded = self._sharded()
+        self.become = self.sharded[-1] if self.sharded else must_become(self.plan, options, widest)
         self.runtime = training_runtime(USUAL_ON_SEVERAL if self.become else self.plan.runtime)  # which it may become
+
+    def _sharded(self) -> tuple[dict[str, Any], ...]:
+        """With what a tool on the Trainer shards what every rank would hold, the least traffic first; empty where it
+        does not, or is no such tool.
+        """
+        if self.tool is None or self.tool.runtime or training_runtime(self.plan.runtime).zero_stages != (0,):
+            return ()
+        stages = ({"zero_stage": stage} for stage in (2, 3))
+        return tuple(stage for stage in stages if self.planned(stage))
 
     def ask(self, change: dict[str, Any]) -> "ChangedRun | None":
         """The change with every option that it moves, and its bytes; None if it is no plan."""
@@ -169,6 +183,8 @@ class RunChanges:
         """Every option that the user has to give for this plan."""
         change, plan = planned.change, planned.plan
         fields = [name for name in FIELDS if name != "runtime_version" or "runtime" not in change]
+        if self.tool and "runtime" not in change:  # what it runs on, and its defaults there, follow from the rest
+            return self._added(planned, [name for name in fields if name not in OF_TOOL])
         changed = plan.differences(self.plan)
         options = {name: changed[name] for name in fields if name in changed}
         options |= {
@@ -176,6 +192,16 @@ class RunChanges:
         }  # qlora, say, is lora on another base
         missed = plan.differences(self._plan(planned.machine, options))
         return options | {name: missed[name] for name in fields if name in missed and name not in change}
+
+    def _added(self, planned: Planned, fields: list[str]) -> dict[str, Any]:
+        """The change, and of these fields those that do not follow from it and from the ones before."""
+        said = {name: value for name, value in planned.change.items() if name != "on"}
+        missed = planned.plan.differences(self._plan(planned.machine, said))
+        for name in fields:
+            if name in missed:
+                said[name] = missed[name]
+                missed = planned.plan.differences(self._plan(planned.machine, said))
+        return said
 
     def _plan(self, machine: Cluster, said: dict[str, Any]) -> TrainingPlan:
         return training_plan(self.model, machine, replace(self.options, **said), Unread())
@@ -230,11 +256,28 @@ class RunChanges:
         count, rest = divmod(self.plan.global_batch_size, plan.micro_batch_size * plan.data_parallel_size)
         if rest and self.options.global_batch_size is not None:
             return None
-        held = replace(plan, num_microbatches=self.plan.num_microbatches if rest else count)
+        held = self._with_rollouts(replace(plan, num_microbatches=self.plan.num_microbatches if rest else count))
         if schedule_takes_microbatches(held):
             return held
         # the schedule takes another number: the one of the runtime's own batch, unless the user gave the batch
         return plan if self.options.global_batch_size is None and self.options.num_microbatches is None else None
+
+    def _with_rollouts(self, plan: TrainingPlan) -> TrainingPlan:
+        """The plan whose prompts make its batch, where the user gave none: the pasted options choose as many."""
+        if not plan.rollout.prompts_per_step or self.options.prompts_per_step is not None:
+            return plan
+        batch, made = plan.global_batch_size, plan.rollout
+        rows = rows_of_prompt(plan.post_training.objective, made.num_generations)
+        return plan.with_fields(prompts_per_step=prompts_of(batch, rows))
+
+
+def _tool_of(options: TrainingOptions) -> Tool | None:
+    """The tool that the options name in place of a runtime."""
+    if options.runtime is None or has_training_runtime(options.runtime):
+        return None
+    from tonnage.estimate.options.tools import tool_of  # a run that names a runtime needs none of it
+
+    return tool_of(options)
 
 
 def is_apart(grown: float | None, bytes_: float) -> TypeGuard[float]:

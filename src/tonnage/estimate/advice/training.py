@@ -172,9 +172,10 @@ def _free(run: RunChanges) -> Iterator[Ladder]:
         yield _ladder("loss", ("tiled",))
     if plan.tensor_parallel_size > 1 and runtime.sequence_parallel and not plan.sequence_parallel:
         yield _ladder("sequence_parallel", (True,))
-    yield _ladder("zero_stage", [stage for stage in runtime.zero_stages if stage > plan.zero_stage])
+    if not run.sharded:
+        yield _ladder("zero_stage", [stage for stage in runtime.zero_stages if stage > plan.zero_stage])
     if run.cluster.size > 1 and run.become:
-        yield Ladder((run.become,))
+        yield Ladder(run.sharded or (run.become,))
 
 
 def _offload(plan: TrainingPlan) -> Iterator[Ladder]:

@@ -25,7 +25,16 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import BATCH, CONTEXT, LOSS_CHUNKS, MICROBATCHES
 from tonnage.estimate.step.objective import objective_of
 from tonnage.estimate.step.pipeline_layout import said_chunks
-from tonnage.estimate.step.rollout_options import ONE_UPDATE, generates, rollout_of, rows_of_step, stated_length
+from tonnage.estimate.step.rollout_options import (
+    ONE_UPDATE,
+    ROLLOUT_WHY,
+    generates,
+    rollout_of,
+    rows_of_step,
+    stated_length,
+    takes_usual_rollout,
+    usual_rollout,
+)
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, UnknownName
 from tonnage.kernel.message import OR, Message, joined, listed, renamed
 from tonnage.kernel.registry import unknown
@@ -407,6 +416,8 @@ def _batch(facts: Facts, sizes: dict[str, int], o: TrainingOptions, q: Question)
     why = "as many as pipeline stages, to fill the pipeline" if stages > 1 else "no gradient accumulation"
     if fewest > stages:
         why = "the fewest that the pipeline schedule takes"
+    if takes_usual_rollout(o):
+        fewest, why = usual_rollout(o, micro * data, fewest) // (micro * data), ROLLOUT_WHY
     count = q.take("num_microbatches", o.num_microbatches, fewest, "default", why)
     q.put(
         "global_batch_size", micro * count * data, "default", "micro_batch_size x num_microbatches x data_parallel_size"

@@ -10,7 +10,7 @@ from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question, own_of
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.rollout_options import OWN_GENERATE, generates, usual_engine
-from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, shown
 from tonnage.kernel.message import Message, listed, option_name
 from tonnage.kernel.registry import letters_of
 from tonnage.question.amounts import duration
@@ -36,17 +36,19 @@ class RunOfTool(Struct, frozen=True):
 
 def runtime_named(options: TrainingOptions) -> str | None:
     """The runtime that is asked for: of a tool, that which it runs on."""
-    tool = _tool(options)
+    tool = tool_of(options)
     return options.runtime if tool is None else runtime_of(tool, options)
 
 
 def run_of_tool(model: Model, cluster: Cluster, options: TrainingOptions) -> RunOfTool | None:
     """The run on the tool's runtime; None where no tool is named. MissingDatum of a tool that is not estimated."""
-    tool = _tool(options)
+    tool = tool_of(options)
     if tool is None:
         return None
     if tool.refusal:
         raise runtime_needed(tool)
+    for lacking in tool.lacks:
+        check_lacking(tool, lacking, getattr(options, lacking))
     name = runtime_of(tool, options)
     several = training_runtime(name).on_several
     on = several.runtime if several is not None and cluster.size > 1 else name
@@ -55,6 +57,22 @@ def run_of_tool(model: Model, cluster: Cluster, options: TrainingOptions) -> Run
     own = {option: value for option, value in defaults.items() if getattr(options, option) is None}
     shrunk = {"image_size": size} if (size := _shrunk(tool, options)) else {}
     return RunOfTool(tool, replace(options, **own, **shrunk, runtime=name), own)
+
+
+def check_lacking(tool: Tool, name: str, size: int | None) -> None:
+    """InvalidPlan where a size is asked for that the tool lacks."""
+    if size in (None, 1):
+        return
+    raise InvalidPlan(
+        "{tool} has no {option} on {runtime}: it must be 1. Got {size}. Its sizes are of {source}. Nearest: {@runtime} "
+        "{nearest}.",
+        tool=tool.title,
+        option=option_name(name),
+        runtime=tool.runtime,
+        size=size,
+        source=tool.lacks_source,
+        nearest=tool.lacks_nearest,
+    )
 
 
 def _without_version(tool: Tool, runtime: str, o: TrainingOptions) -> TrainingOptions:
@@ -95,7 +113,7 @@ def divided(cluster: Cluster, o: TrainingOptions) -> tuple[Cluster, TrainingOpti
     """
     if o.rollout_accelerators is not None or cluster.size < 2 or not generates(o.objective or "sft"):
         return cluster, o
-    tool = _tool(o)
+    tool = tool_of(o)
     if not o.async_steps and not (tool and tool.generates_apart):
         return cluster, o
     if (o.rollout_engine or usual_engine(o.objective or "")) == OWN_GENERATE:
@@ -187,7 +205,8 @@ def tool_notes(run: RunOfTool, runtime: str) -> list[str]:
     return [differs, sentence] if run.tool.differs else [sentence]
 
 
-def _tool(options: TrainingOptions) -> Tool | None:
+def tool_of(options: TrainingOptions) -> Tool | None:
+    """The tool that the options name in place of a runtime; None where they name none."""
     name = options.runtime
     return None if name is None or has_training_runtime(name) else tool_named(name)
 

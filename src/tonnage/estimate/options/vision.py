@@ -76,10 +76,11 @@ def _check_room(media: Media, length: int, text: int) -> None:
     assert media.image is not None
     raise InvalidPlan(
         "{@images}: {images} images of {tokens:,} tokens leave no text in a sequence of {length:,} tokens. "
-        "Nearest: {most}.",
+        "Nearest: {most}, or a longer {@sequence_length}, from {least:,} on.",
         images=media.images,
         tokens=media.image.tokens,
         length=length,
+        least=media.tokens + text,
         most=max(length - text, 0) // media.image.tokens,
     )
 

@@ -4,6 +4,8 @@ Sources of defaults, looked up 2026-11-29: TRL 1.16, trl/trainer/{grpo,rloo,ppo,
 verl/trainer/config/ppo_trainer.yaml and rollout/rollout.yaml; NeMo RL, examples/configs/grpo_math_1B.yaml.
 """
 
+from math import lcm
+
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.plan.rule import check_size
 from tonnage.estimate.plan.training_options import TrainingOptions
@@ -19,6 +21,11 @@ GKD, OWN_GENERATE = "gkd", "hf"
 LMBDA = 0.5  # TRL, trl/experimental/gkd/gkd_config.py
 # Completions of one prompt: TRL's num_generations of each trainer; veRL's rollout.n for PPO.
 GENERATIONS = {"grpo": 8, "dapo": 8, "rloo": 2, "online-dpo": 2, "ppo": 1, GKD: 1}
+# Completions of a step, as a plan of 4,096-token sequences has: with few, a rollout mostly waits for its longest one.
+# Frameworks: veRL, verl/trainer/config/actor/actor.yaml: ppo_mini_batch_size 256 prompts; OpenRLHF, openrlhf/cli/
+# train_ppo_ray.py: rollout.batch_size 1024; NeMo RL: 32 prompts x 16.
+ROLLOUT_ROWS = 1024
+ROLLOUT_WHY = Message("about {rows:,} completions a step: {@prompts_per_step} says how many prompts", rows=ROLLOUT_ROWS)
 PROMPT = 512  # tokens: data.max_prompt_length
 LONGEST_WAIT = 1_000_000  # seconds of a tool
 SIZES = (
@@ -69,9 +76,34 @@ def rows_of_step(o: TrainingOptions) -> int:
     objective = o.objective or "sft"
     if not generates(objective) or o.prompts_per_step is None:
         return 0
-    if objective == "online-dpo":  # a pair of completions is a row
-        return o.prompts_per_step
-    return o.prompts_per_step * (o.num_generations or GENERATIONS[objective])
+    return o.prompts_per_step * rows_of_prompt(objective, o.num_generations or GENERATIONS[objective])
+
+
+def rows_of_prompt(objective: str, completions: int) -> int:
+    """Rows of the global batch that a prompt's completions make: a pair of them is a row of online-dpo."""
+    return 1 if objective == "online-dpo" else completions
+
+
+def takes_usual_rollout(o: TrainingOptions) -> bool:
+    """Whether nobody says how many prompts a step has, beside its batch. A step of gkd generates a micro-batch at a
+    time, so that more of them are no faster.
+    """
+    objective = o.objective or "sft"
+    return generates(objective) and objective != GKD and o.prompts_per_step is None
+
+
+def usual_rollout(o: TrainingOptions, rows: int, microbatches: int) -> int:
+    """Rows of a step where nobody says prompts or batch: about ROLLOUT_ROWS, of whole prompts. `rows`: of one
+    micro-batch of all replicas; `microbatches`: of which a step has a multiple.
+    """
+    objective = o.objective or "sft"
+    unit = lcm(rows * microbatches, rows_of_prompt(objective, o.num_generations or GENERATIONS[objective]))
+    return max(round(ROLLOUT_ROWS / unit), 1) * unit
+
+
+def prompts_of(batch: int, rows: int) -> int:
+    """Prompts of a step whose completions make one global batch. `rows`: of a prompt."""
+    return max(batch // rows, 1)
 
 
 def usual_prompt(sequence_length: int) -> int:
@@ -138,7 +170,7 @@ def rollout_of(
     engine = q.take("rollout_engine", o.rollout_engine, usual_engine(objective), "default", why)
     served = rollout_engine(engine)
     completions = _completions(objective, o, q)
-    rows = 1 if objective == "online-dpo" else completions
+    rows = rows_of_prompt(objective, completions)
     prompts = _prompts(global_batch, rows, o, q)
     prompt, longest, mean = _lengths(sequence_length - media, o, q)
     alike = mean == longest
@@ -287,7 +319,7 @@ def _prompts(global_batch: int, rows: int, o: TrainingOptions, q: Question) -> i
                 global_batch=global_batch,
                 rows=rows,
             )
-        prompts = max(global_batch // rows, 1)
+        prompts = prompts_of(global_batch, rows)
         return int(q.put("prompts_per_step", prompts, "default", "global batch / num_generations: one update a step"))
     total = o.prompts_per_step * rows
     if total % global_batch:

@@ -16,7 +16,7 @@ class RolloutOptions(Numerics, frozen=True, kw_only=True):
             "prompts of one step of reinforcement learning; with their completions they are one or more global batches",
             size,
             unit="prompts",
-            default="global batch / completions",
+            default="global batch / completions; without a batch about 1,024 completions",
         ),
     ] = None
     num_generations: Annotated[

@@ -26,6 +26,7 @@ from tonnage.render.brief.words import (
     with_changes,
 )
 from tonnage.runtimes import has_training_runtime, training_runtime
+from tonnage.runtimes.parts.tool import WRITTEN_OBJECTIVES
 
 METHODS = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA", "dora": "DoRA", "ia3": "IA3"}
 NOT_SEARCHED = ("advice", "as_is", "calibrated")  # options of `train` that neither a search nor a file has
@@ -230,12 +231,13 @@ def training_change(document: Mapping[str, Any], move: Mapping[str, Any], state:
 
 def training_start(document: Mapping[str, Any]) -> str:
     """The command that writes what starts the run; nothing where no format of the runtime, or of the tool that was
-    asked for, is written.
+    asked for, is written, or none with this objective.
     """
     question = document["question"]
     tool, runtime = tool_of(question), str(value_of(question, "runtime", ""))
     format_name = tool.export if tool else training_runtime(runtime).export if has_training_runtime(runtime) else ""
-    if not format_name:
+    objective = str(value_of(question, "objective", "sft"))
+    if not format_name or objective not in WRITTEN_OBJECTIVES.get(format_name, (objective,)):
         return ""
     rest = asked_again(question, NOT_SEARCHED)
     return f"tonnage export {format_name} train {named_model(question)} --on {value_of(question, 'on')}{rest}"

@@ -10,6 +10,8 @@ from tonnage.kernel.message import Message
 from tonnage.runtimes.parts.tool import UNDER_FSDP, UNDER_ZERO, Tool
 
 MEGATRON = "megatron"
+# Sizes that cut the model itself.
+CUTS = ("tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size")
 _NEMO_RL = Message("it is estimated on its DTensor policy, its default; its Megatron policy is {--runtime} megatron")
 _BY_SCRIPT = Message("recomputation and packing by tokens are those of its scripts: its arguments leave both off")
 _BY_EXAMPLE = Message("its config must say all of this, and has no defaults: the values are those of its own example")
@@ -52,6 +54,9 @@ VERL = Tool(
     rollout_ranks=2,
     rollout_source="veRL, verl/trainer/config/rollout/rollout.yaml: tensor_model_parallel_size 2",
     rollout_options=(("sequence_packing", True),),
+    lacks=CUTS,
+    lacks_source="veRL, verl/trainer/config/engine/fsdp.yaml: fsdp_size, ulysses_sequence_parallel_size",
+    lacks_nearest=MEGATRON,
 )
 SLIME = Tool(
     name="slime",
@@ -161,6 +166,9 @@ RL_TOOLS = (
             ("beta", 0.001),
         ),
         differs=_SKYRL,
+        lacks=CUTS,
+        lacks_source="SkyRL, skyrl/train/config/config.py: fsdp_config.fsdp_size, sequence_parallel_size",
+        lacks_nearest=MEGATRON,
     ),
     Tool(
         name="roll",
@@ -250,6 +258,9 @@ RL_TOOLS = (
             ("sequence_packing", True),
             ("beta", 0.01),
         ),
+        lacks=CUTS,
+        lacks_source="EasyR1, verl/workers/actor/config.py: fsdp.fsdp_size, ulysses_size",
+        lacks_nearest=MEGATRON,
     ),
     Tool(
         name="rlinf",

@@ -11,6 +11,16 @@ PLAIN, UNDER_ZERO, UNDER_FSDP = "transformers", "deepspeed", "fsdp2"
 ON_TRAINER = (PLAIN, "ddp", UNDER_ZERO, UNDER_FSDP)
 # Options that ask a tool on the Trainer for FSDP: groups of ranks, which DeepSpeed under the Trainer has none of.
 GROUPS = ("replicate_size", "tensor_parallel_size", "context_parallel_size", "expert_parallel_size")
+OF_LEARNING = ("grpo", "dapo", "rloo", "ppo")
+# Objectives that a format of `tonnage export` writes; one that is not here writes all.
+WRITTEN_OBJECTIVES = {
+    "verl": OF_LEARNING,
+    "openrlhf": OF_LEARNING,
+    "axolotl": ("sft", "dpo", "grpo"),
+    "llama-factory": ("sft", "dpo"),
+    "torchtitan": ("sft",),
+    "megatron": ("sft",),
+}
 
 
 class NamedTool(Struct, frozen=True, kw_only=True):
@@ -101,6 +111,11 @@ class Tool(NamedTool, frozen=True, kw_only=True):
     rollout_options: tuple[tuple[str, Any], ...] = ()
     #: Whether its engine has accelerators of its own by default, half of the machine here.
     generates_apart: bool = False
+    #: Sizes of parallelism that its runtime has and it does not.
+    lacks: tuple[str, ...] = ()
+    #: Where its own sizes stand, and the runtime that is nearest where one that it lacks is asked for.
+    lacks_source: str = ""
+    lacks_nearest: str = ""
     #: What is known of it and what is not; it is refused.
     refusal: str = ""
     #: Runtimes that are nearest to a refused one.

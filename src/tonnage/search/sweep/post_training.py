@@ -12,7 +12,7 @@ from tonnage.estimate.options.plans import rollout_length
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.post_training.rollout import Rollouts
 from tonnage.estimate.post_training.step import PostTrainingStep
-from tonnage.estimate.step.rollout_options import generates
+from tonnage.estimate.step.rollout_options import generates, takes_usual_rollout, usual_rollout
 from tonnage.kernel.errors import MissingDatum
 from tonnage.search.sweep.spec import Spec
 from tonnage.spec import Cluster, TrainingPlan
@@ -42,6 +42,16 @@ def facts_of_batch(options: Mapping[str, Any], columns: Mapping[str, np.ndarray]
     """Sizes that decide what is no size of a plan of an objective that generates: its prompts and their lengths."""
     if generates(str(options.get("objective") or "sft")):
         yield from (columns[name] for name in ("sequence_length", "micro_batch_size", "num_microbatches"))
+
+
+def usual_microbatches(options: Mapping[str, Any], rows: np.ndarray, stages: np.ndarray) -> np.ndarray:
+    """Micro-batches of a step where nobody says its batch: shape (plans,). `rows`: of a micro-batch of all."""
+    o = TrainingOptions(**options)
+    if not takes_usual_rollout(o):
+        return stages
+    pairs, places = np.unique(np.stack([np.maximum(rows, 1), stages]), axis=1, return_inverse=True)
+    counts = [usual_rollout(o, some, least) // some for some, least in pairs.T.tolist()]
+    return np.array(counts, dtype=np.int64)[places.reshape(-1)]
 
 
 class Steps:

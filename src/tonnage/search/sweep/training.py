@@ -169,7 +169,13 @@ def complete(
         sequences_of_ranks = np.maximum(completed["micro_batch_size"] * completed["data_parallel_size"], 1)
         completed["num_microbatches"] = completed["global_batch_size"] // sequences_of_ranks
     else:
-        completed["num_microbatches"] = size("num_microbatches", completed["pipeline_parallel_size"])
+        rows, stages = (
+            completed["micro_batch_size"] * completed["data_parallel_size"],
+            completed["pipeline_parallel_size"],
+        )
+        completed["num_microbatches"] = size(
+            "num_microbatches", post_training.usual_microbatches(options, rows, stages)
+        )
     return completed
 
 

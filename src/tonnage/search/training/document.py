@@ -12,7 +12,7 @@ from tonnage.documents.question import Entry
 from tonnage.estimate.advice.moves import flags_of
 from tonnage.estimate.hardware.rates import rates
 from tonnage.estimate.inputs import Question, today
-from tonnage.estimate.options.tools import RunOfTool, divided, run_of_tool, tool_notes
+from tonnage.estimate.options.tools import RunOfTool, check_lacking, divided, run_of_tool, tool_notes
 from tonnage.estimate.step.objective import TIMED
 from tonnage.estimate.step.rollout_options import ONE_UPDATE, rows_of_step
 from tonnage.kernel.message import Message, joined, listed
@@ -272,6 +272,11 @@ def _of_tool(model: Model, question: TrainingQuestion) -> tuple[TrainingQuestion
     own = {name: value for name, value in run.own.items() if name not in (*SEARCHED, *question.vary)}
     split = question.options.rollout_accelerators  # the search tries every number that generates apart
     options = replace(run.options, **dict.fromkeys(set(run.own) - set(own)), rollout_accelerators=split)
+    for name in run.tool.lacks:
+        for size in question.vary.get(name, ()):
+            check_lacking(run.tool, name, size)
+    whole = [name for name in run.tool.lacks if name not in question.vary and getattr(options, name) is None]
+    options = replace(options, **dict.fromkeys(whole, 1))
     several = training_runtime(options.runtime or PLAIN).on_several if machine.size > 1 else None
     notes = tool_notes(RunOfTool(run.tool, options, own), several.runtime if several else str(options.runtime))
     if several:

@@ -3,9 +3,10 @@
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from tonnage.estimate.step.objective import BETA
 from tonnage.interchange.parts.openrlhf.read import ATTENTION
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 
 if TYPE_CHECKING:
     from tonnage.interchange.planned_run import PlannedRun
@@ -45,15 +46,27 @@ SAYS = frozenset(
         "ppo_epochs",
     )
 )
+# Estimators of advantages; DAPO as OpenRLHF's examples/scripts/train_dapo_ray_hybrid_engine.sh has it.
+ESTIMATORS = {"grpo": "group_norm", "dapo": "group_norm", "rloo": "rloo", "ppo": "gae"}
+OF_DAPO = (
+    ("algo.dynamic_filtering_enable", True),
+    ("algo.dynamic_filtering_range", "0 1"),
+    ("actor.eps_clip_low_high", "0.2 0.27"),
+)
 PRECISIONS = {"bf16-mixed": "bf16", "fp16-mixed": "fp16", "fp32": "fp32"}
 METHODS = {"full": False, "lora": False, "qlora": True}
 
 
 def write(w: PlannedRun) -> str:
-    """The command: GRPO or PPO of one model on DeepSpeed, with vLLM on its GPUs or beside them."""
+    """The command: reinforcement learning of one model on DeepSpeed, with vLLM on its GPUs or beside them."""
     plan = w.training
-    if plan is None or plan.post_training.objective not in ("grpo", "ppo"):
-        raise InvalidInput(Message("OpenRLHF is written for reinforcement learning: {@objective} must be grpo or ppo."))
+    if plan is None or plan.post_training.objective not in ESTIMATORS:
+        raise InvalidInput(
+            Message(
+                "OpenRLHF is written for reinforcement learning: {@objective} must be {objectives}.",
+                objectives=listed(ESTIMATORS, "or"),
+            )
+        )
     _check(plan)
     words = [f"--{name} {value}" if value is not True else f"--{name}" for name, value in _arguments(w, plan)]
     return (
@@ -94,14 +107,14 @@ def _arguments(w: PlannedRun, plan: TrainingPlan) -> list[tuple[str, Any]]:
     ranks = int(_chosen(w, "rollout_tensor_parallel_size", 1))
     generating = made.rollout_accelerators or w.cluster.size
     stays = plan.post_training.engine_memory_share
-    beta = w.question.get("beta") or 0
+    beta = w.question["beta"] if w.is_set("beta") else BETA[plan.post_training.objective]
     found: list[tuple[str, Any]] = [
         ("actor.model_name_or_path", shlex.quote(w.place)),
         ("actor.num_nodes", w.cluster.num_hosts),
         ("actor.num_gpus_per_node", w.cluster.accelerators_per_host),
         ("vllm.num_engines", generating // ranks),
         ("vllm.tensor_parallel_size", ranks),
-        ("algo.advantage.estimator", "gae" if objective == "ppo" else "group_norm"),
+        ("algo.advantage.estimator", ESTIMATORS[objective]),
         ("rollout.batch_size", made.prompts_per_step),
         ("rollout.n_samples_per_prompt", made.num_generations),
         ("rollout.max_new_tokens", made.max_completion_length),
@@ -124,8 +137,10 @@ def _arguments(w: PlannedRun, plan: TrainingPlan) -> list[tuple[str, Any]]:
             next((one for one, ours in ATTENTION.items() if ours == plan.kernels.attention), ""),
         ),
     ]
-    if objective == "grpo":
+    if objective != "ppo":
         found.append(("algo.kl.init_coef", beta))
+    if objective == "dapo":
+        found += OF_DAPO
     if made.rollout_accelerators:
         found.append(("train.async_enable", made.async_steps > 0))
     else:

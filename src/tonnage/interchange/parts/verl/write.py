@@ -3,9 +3,12 @@
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from tonnage.estimate.options.tools import check_lacking
+from tonnage.estimate.step.objective import BETA
 from tonnage.interchange.parts.verl.values import ACTOR, FSDP, MODEL, REF, ROLLOUT
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
+from tonnage.runtimes.parts.rl_tools import VERL
 
 if TYPE_CHECKING:
     from tonnage.interchange.planned_run import PlannedRun
@@ -47,14 +50,25 @@ SAYS = frozenset(
         "ppo_epochs",
     )
 )
+# Estimators of advantages; DAPO is GRPO with another clip and without a KL divergence (verl, recipe/dapo/*.sh).
+ESTIMATORS = {"grpo": "grpo", "dapo": "grpo", "rloo": "rloo", "ppo": "gae"}
+DAPO_CLIP = 0.28  # the same: clip_ratio_high
+OF_RECIPE = (
+    "# DAPO's dynamic sampling (algorithm.filter_groups) and its overlong buffer are of veRL's recipe dapo alone.\n"
+)
 OPTIMIZERS = {"adamw": "AdamW", "adamw-8bit": "AdamW8bit"}
 
 
 def write(w: PlannedRun) -> str:
-    """The command: GRPO or PPO of one model on FSDP."""
+    """The command: reinforcement learning of one model on FSDP."""
     plan = w.training
-    if plan is None or plan.post_training.objective not in ("grpo", "ppo"):
-        raise InvalidInput(Message("veRL is written for reinforcement learning: {@objective} must be grpo or ppo."))
+    if plan is None or plan.post_training.objective not in ESTIMATORS:
+        raise InvalidInput(
+            Message(
+                "veRL is written for reinforcement learning: {@objective} must be {objectives}.",
+                objectives=listed(ESTIMATORS, "or"),
+            )
+        )
     if plan.runtime != "fsdp2" or plan.model_code != "transformers":
         raise InvalidInput(
             "veRL is written with FSDP: runtime must be fsdp2, with the code of transformers. Got {runtime} with "
@@ -62,14 +76,19 @@ def write(w: PlannedRun) -> str:
             runtime=plan.runtime,
             code=plan.model_code,
         )
+    for name in VERL.lacks:
+        check_lacking(VERL, name, int(plan.field(name)))
     if plan.rollout.rollout_accelerators:
         raise InvalidInput(
             "veRL is written with an engine on the accelerators that train. Got {apart} that generate apart.",
             apart=plan.rollout.rollout_accelerators,
         )
     lines = [f"{name}={value}" for name, value in _keys(w, plan).items()]
+    note = OF_RECIPE if plan.post_training.objective == "dapo" else ""
     return (
-        "#!/bin/bash\npython3 -m verl.trainer.main_ppo \\\n" + " \\\n".join(f"  {line}" for line in lines) + ' "$@"\n'
+        f"#!/bin/bash\n{note}python3 -m verl.trainer.main_ppo \\\n"
+        + " \\\n".join(f"  {line}" for line in lines)
+        + ' "$@"\n'
     )
 
 
@@ -78,7 +97,7 @@ def _keys(w: PlannedRun, plan: TrainingPlan) -> dict[str, Any]:
     prompts = int(plan.global_batch_size) // made.num_generations
     share = plan.post_training.engine_memory_share
     keys: dict[str, Any] = {
-        "algorithm.adv_estimator": "gae" if plan.post_training.objective == "ppo" else "grpo",
+        "algorithm.adv_estimator": ESTIMATORS[plan.post_training.objective],
         "data.train_files": '"$TRAIN_FILES"',
         "data.val_files": '"$VAL_FILES"',
         "data.max_prompt_length": plan.sequence_length - made.max_completion_length,
@@ -112,8 +131,11 @@ def _keys(w: PlannedRun, plan: TrainingPlan) -> dict[str, Any]:
         keys |= {f"{FSDP}param_offload": True, f"{FSDP}optimizer_offload": True}
     if made.sequence_packing:
         keys[f"{MODEL}use_remove_padding"] = True
-    if plan.post_training.objective == "grpo" and w.is_set("beta") and w.question["beta"]:
-        keys |= {f"{ACTOR}use_kl_loss": True, f"{ACTOR}kl_loss_coef": w.question["beta"]}
+    beta = w.question["beta"] if w.is_set("beta") else BETA[plan.post_training.objective]
+    if plan.post_training.objective != "ppo" and beta:
+        keys |= {f"{ACTOR}use_kl_loss": True, f"{ACTOR}kl_loss_coef": beta}
+    if plan.post_training.objective == "dapo":
+        keys[f"{ACTOR}clip_ratio_high"] = DAPO_CLIP
     if plan.tuning.method == "lora":
         keys |= {f"{MODEL}lora_rank": plan.tuning.lora_rank, f"{MODEL}lora_alpha": 2 * plan.tuning.lora_rank}
     elif plan.tuning.method != "full":
