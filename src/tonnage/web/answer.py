@@ -25,9 +25,7 @@ def is_out_of_memory(error: Exception) -> bool:
     """Python says so of its own objects by a MemoryError, or by a SystemError where there is no room for that one
     either; the system by an OSError of what it was to open or read.
     """
-    if isinstance(error, SystemError):
-        return "without exception set" in str(error)
-    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == ENOMEM)
+    return isinstance(error, MemoryError | SystemError) or (isinstance(error, OSError) and error.errno == ENOMEM)
 
 
 PROBLEM = "application/problem+json"  # RFC 9457
