@@ -266,7 +266,7 @@ class RunChanges:
         """The plan whose prompts make its batch, where the user gave none: the pasted options choose as many."""
         if not plan.rollout.prompts_per_step or self.options.prompts_per_step is not None:
             return plan
-        batch, made = plan.global_batch_size, plan.rollout
+        batch, made = int(plan.global_batch_size), plan.rollout
         rows = rows_of_prompt(plan.post_training.objective, made.num_generations)
         return plan.with_fields(prompts_per_step=prompts_of(batch, rows))
 
