@@ -1,15 +1,11 @@
 """Tools of pretraining and fine-tuning by their names."""
 
 from tonnage.kernel.message import Message
-from tonnage.runtimes.parts.tool import Tool
+from tonnage.runtimes.parts.tool import OF_FSDP1, Tool
 
 _GRADIENTS = Message(
     "it is estimated as Megatron-core, whose gradients are one fp32 copy; here they are as wide as the weights until a "
     "rank casts its shard, so that up to 2 bytes a parameter less are needed"
-)
-_FSDP1 = Message(
-    "shards are those of FSDP2, and one unit is gathered ahead in both; FSDP1 frees memory across streams later, so "
-    "that its peak is higher"
 )
 _XLA = Message(
     "XLA plans what lives at the same time when it compiles, which is not known here: weights, gradients and moments "
@@ -89,7 +85,7 @@ PRETRAINING_TOOLS = (
         checkpoints=False,
         sequence_length=4096,
         micro_batch_size=2,
-        differs=_FSDP1,
+        differs=OF_FSDP1,
     ),
     Tool(
         name="olmo-core",
@@ -121,7 +117,7 @@ PRETRAINING_TOOLS = (
         checkpoints=True,
         sequence_length=2048,
         micro_batch_size=8,
-        differs=_FSDP1,
+        differs=OF_FSDP1,
     ),
     Tool(
         name="xtuner",

@@ -12,7 +12,7 @@ from tonnage.kernel.message import Message, listed
 from tonnage.runtimes.parts.base import OF_SHARDING
 from tonnage.runtimes.parts.pretraining_tools import PRETRAINING_TOOLS
 from tonnage.runtimes.parts.rl_tools import RL_TOOLS
-from tonnage.runtimes.parts.tool import GROUPS, PLAIN, UNDER_FSDP, UNDER_ZERO, Tool, find_tool
+from tonnage.runtimes.parts.tool import GROUPS, OF_FSDP1, PLAIN, UNDER_FSDP, UNDER_ZERO, Tool, find_tool
 
 # peft/utils/constants.py: layers that get adapters where none are named; by words in a model's name.
 TARGETS = (
@@ -85,11 +85,6 @@ ACCELERATE = Tool(
     aliases=("hfaccelerate", "huggingfaceaccelerate"),
     model_code="transformers",
 )
-_FSDP1 = Message(
-    "shards are those of FSDP2, and one unit is gathered ahead in both; FSDP1 frees memory across streams later, "
-    "so that its peak is higher and not the same in each run: torchtitan measured 7 % less with FSDP2 "
-    "(Llama-7B, 8 H100)"
-)
 _MAXTEXT = Message(
     "XLA plans what lives at the same time when it compiles, which is not known here: weights, gradients and moments "
     "are its shards in fp32, and what layers keep is that of compiled layers. Remat policy full is {--recompute} full, "
@@ -122,7 +117,7 @@ TOOLS: Mapping[str, Tool] = {
             aliases=("fsdp", "fullyshardeddataparallel", "torchfsdp", "pytorchfsdp"),
             runtime=UNDER_FSDP,
             model_code="transformers",
-            differs=_FSDP1,
+            differs=OF_FSDP1,
         ),
         *PRETRAINING_TOOLS,
         Tool(
